@@ -33,7 +33,7 @@ else:
 explanation: Any = Late("arrayjit.explanation")
 placed: Any = Late("arrayjit.arrays.placed")  # which imports `api`, which imports this file
 
-__all__ = ["Compiled", "Linked", "Lowered", "Variant"]
+__all__ = ["Compiled", "CompiledForOther", "Linked", "Lowered", "Variant"]
 
 
 class Linked(Protocol):

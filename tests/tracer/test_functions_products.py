@@ -43,6 +43,8 @@ PRODUCTS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "kron of ranks": (np.kron, ((3,), (2, 2))),
     "trace": (lambda a, b: (np.trace(a), a.trace(1), np.trace(b, axis1=2, axis2=0)), ((3, 4), (3, 4, 2))),
     "cross": (np.cross, ((4, 3), (3,))),
+    "cross along axes": (lambda a, b: np.cross(a, b, 0, -1, 0), ((3, 2, 4), (2, 4, 3))),
+    "cross in space": (lambda a, b: np.linalg.cross(a, b, axis=0), ((3, 4), (3, 1))),
     "multi_dot": (lambda a, b: np.linalg.multi_dot([a, b, b.T, a[0]]), ((4, 3), (3, 4))),
     "multi_dot of vectors": (lambda a, b: np.linalg.multi_dot([a[0], b, b.T, a[1]]), ((4, 3), (3, 4))),
     "matrix_power": (
@@ -75,7 +77,7 @@ PRODUCTS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
 }
 
 
-NOT_OF_BOOLS = ("cross", "matrix_power")
+NOT_OF_BOOLS = ("cross", "cross along axes", "cross in space", "matrix_power")
 CASES = [
     (name, dtype)
     for name in PRODUCTS
@@ -189,3 +191,12 @@ def test_sums_of_nothing_read_nothing() -> None:
         return np.vdot(x, x), np.linalg.norm(x), np.median(x), np.linalg.vector_norm(x.ravel())
 
     assert_like_numpy(sums, lambda: (np.zeros((2, 0)),))
+
+
+@pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
+@pytest.mark.parametrize(
+    "shapes", [((2,), (2,)), ((4, 2), (2,)), ((3, 1, 2), (4, 2)), ((5, 2), (3,)), ((3,), (4, 2))]
+)
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "float32", "complex128"])
+def test_cross_products_in_the_plane(shapes: tuple[tuple[int, ...], ...], dtype: str) -> None:
+    assert_like_numpy(np.cross, lambda: tuple(whole(dtype, *shape) for shape in shapes))

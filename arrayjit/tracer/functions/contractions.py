@@ -7,11 +7,11 @@ products are accumulated by fused multiply-add.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from ...errors import IndexOutOfRange, LinearAlgebraError, ShapeError, UnsupportedError
+from ...errors import IndexOutOfRange, LinearAlgebraError, ShapeError
 from ...ir.dtype import BF16, F32, DType
 from ...ir.expr import Apply, Expr, literal
 from ...ir.index import Affine
@@ -300,27 +300,60 @@ def _in_rows(left: Any, right: Any) -> Any:
     return result
 
 
-@implements(np.cross, np.linalg.cross)
+@implements(np.cross)
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None
 ) -> SymbolicArray:
+    """Of vectors in the plane it is the third component alone, beside one in space their own third is 0."""
     if axis is not None:
         axisa = axisb = axisc = axis
-    left, right = as_array(a), as_array(b)
-    left, right = moveaxis(left, axisa, -1), moveaxis(right, axisb, -1)
-    if numbers((left.cells.shape[-1], right.cells.shape[-1]), "how many components vectors have") != (3, 3):
-        raise UnsupportedError(
-            "np.cross of vectors that do not have three components is not supported",
-            loc=user_location(),
-            details=(describe(left), describe(right)),
-            fix="write a[0] * b[1] - a[1] * b[0]",
+    left, right = moveaxis(as_array(a), axisa, -1), moveaxis(as_array(b), axisb, -1)
+    sizes = _components(left, right)
+    if not set(sizes) <= {2, 3}:
+        _refuse_vectors("incompatible dimensions for cross product\n(dimension must be 2 or 3)", left, right)
+    if sizes == (2, 2):
+        flat_result = _component(left, right, sizes, 0, 1)
+        return SymbolicArray(flat_result.cells, flat_result.record)
+    parts = [_component(left, right, sizes, *pair) for pair in ((1, 2), (2, 0), (0, 1))]
+    return stack(parts, axis_of(axisc, max(left.ndim, right.ndim)))
+
+
+@implements(np.linalg.cross)
+def cross_in_space(x1: Any, x2: Any, /, *, axis: int = -1) -> SymbolicArray:
+    left, right = as_array(x1), as_array(x2)
+    sizes = _components(moveaxis(left, axis, -1), moveaxis(right, axis, -1))
+    if sizes != (3, 3):
+        words = (
+            "Both input arrays must be (arrays of) 3-dimensional vectors, but they are {} and {} dimensional"
         )
-    rank = max(left.ndim, right.ndim)
-    parts = []
-    for first, second in ((1, 2), (2, 0), (0, 1)):
-        one = left[..., first] * right[..., second]
-        parts.append(one - left[..., second] * right[..., first])
-    return stack(parts, axis_of(axisc, rank))
+        _refuse_vectors(f"{words} instead.".format(*sizes), left, right)
+    return cross(left, right, axis=axis)
+
+
+def _components(*vectors: SymbolicArray) -> tuple[int, ...]:
+    extents = [vector.cells.shape[-1] for vector in vectors]
+    return tuple(numbers(extents, "how many components vectors have"))
+
+
+def _component(
+    left: SymbolicArray, right: SymbolicArray, sizes: tuple[int, ...], first: int, second: int
+) -> SymbolicArray:
+    """What two components of each contribute to a cross product; those beyond their sizes are 0."""
+    one, other = (first, second), (second, first)
+    is_one, is_other = (at < sizes[0] and to < sizes[1] for at, to in (one, other))
+    products = [
+        elementwise(op("multiply"), left[..., at], right[..., to])
+        for (at, to), there in ((one, is_one), (other, is_other))
+        if there
+    ]
+    if is_one and is_other:
+        return elementwise(op("subtract"), *products)
+    return products[0] if is_one else elementwise(op("negative"), *products)
+
+
+def _refuse_vectors(words: str, *vectors: SymbolicArray) -> NoReturn:
+    details = tuple(map(describe, vectors))
+    raise ShapeError(words, loc=user_location(), details=details, fix="pass vectors of 3 components")
 
 
 @implements(np.linalg.multi_dot)
