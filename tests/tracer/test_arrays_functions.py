@@ -373,3 +373,25 @@ EDGES = np.array([-1, 0, 0.1, 0.7, 2.0])
 )
 def test_histograms_of_pairs_have_numpy_s_edges_and_counts(program: Program) -> None:
     assert_like_numpy(program, (SPREAD,), (SPREAD.astype(np.float32),), ((SPREAD * 10).astype(np.int32),))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: np.histogram_bin_edges(x, 4),
+        lambda x: np.histogram_bin_edges(x, 4, range=(0, 1)),
+        lambda x: np.histogram_bin_edges(x, [0, 1, 3]),
+        lambda x: np.histogramdd(x, 3),
+        lambda x: np.histogramdd((x, OTHERS), bins=(2, EDGES), density=True),
+        lambda x: np.histogramdd([x, OTHERS, x[::-1]], bins=[2, 3, 4], weights=WEIGHTS),
+        lambda x: np.histogramdd(np.stack([x, OTHERS], axis=1), 4, range=[(-1, 1), (0, 2)]),
+    ],
+)
+def test_histograms_of_samples_have_numpy_s_edges_and_counts(program: Program) -> None:
+    assert_like_numpy(program, (SPREAD,), (SPREAD.astype(np.float32),), ((SPREAD * 10).astype(np.int32),))
+
+
+@pytest.mark.parametrize("options", [{"bins": (2,)}, {"range": [(0, 1)]}])
+def test_a_histogram_of_samples_wants_bins_for_each_dimension(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="one entry per dimension"):
+        arrayjit.jit(lambda x: np.histogramdd((x, OTHERS), **options))(SPREAD)

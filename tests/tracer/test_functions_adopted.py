@@ -10,6 +10,8 @@ import pytest
 from harness import assert_like_numpy
 from numpy.polynomial import chebyshev, polynomial
 
+import arrayjit
+
 Function = Callable[..., Any]
 
 
@@ -51,6 +53,14 @@ ADOPTED: dict[str, Function] = {
     "trapezoid": lambda x: (np.trapezoid(x), np.trapezoid(x, dx=0.5, axis=0), np.trapezoid(x[0], x[1])),
     "unwrap": lambda x: np.unwrap(x),
     "vander": lambda x: (np.vander(x[0]), np.vander(x[0], 3, increasing=True)),
+    "conversions": lambda x: (
+        np.require(x, np.float32),
+        np.require(x.T, requirements=["C", "W"]).flags.c_contiguous,
+        np.asarray_chkfinite(x),
+        np.common_type(x, x.astype("c8")) is np.complex128,
+        np.can_cast(x, np.float32),
+        np.can_cast(x, np.float32, "same_kind"),
+    ),
     "questions": lambda x: (np.result_type(x, "f4").name, np.isrealobj(x), x.conj(), np.conj(x)),
 }
 
@@ -93,3 +103,18 @@ def test_a_written_constant_is_no_constant_any_more() -> None:
         return before, x[places], places
 
     assert_like_numpy(pick, lambda: (whole(4, 8),))
+
+
+@pytest.mark.skipif(not hasattr(np, "astype"), reason="NumPy 2.0 lacks it")
+def test_astype_is_a_function_too() -> None:
+    assert_like_numpy(
+        lambda x: (np.astype(x, np.int16), np.astype(x.sum(), "f4"), np.astype(x, x.dtype, copy=False) is x),
+        lambda: (whole(4, 8),),
+    )
+
+
+def test_numbers_that_are_not_finite_are_refused_when_the_function_runs() -> None:
+    check = arrayjit.jit(lambda x: np.asarray_chkfinite(1 / x))
+    np.testing.assert_array_equal(check(np.array([1.0, 2.0])), [1.0, 0.5])
+    with pytest.raises(ValueError, match="must not contain infs or NaNs"):
+        check(np.array([1.0, 0.0]))

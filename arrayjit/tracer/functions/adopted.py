@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from ..record.registry import implements
+from ..record.registry import creates, implements
 from ..record.trace import current_trace
 
 __all__ = ["numpy_program"]
@@ -21,6 +21,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 _ADOPTED: tuple[Any, ...] = (
     np.apply_over_axes,
+    np.common_type,
     np.corrcoef,
     np.i0,
     np.intersect1d,
@@ -42,6 +43,7 @@ _ADOPTED: tuple[Any, ...] = (
     np.unique_inverse,
     np.unwrap,
     np.vander,
+    *([np.astype] if hasattr(np, "astype") else ()),  # which NumPy 2.0 lacks
 )
 
 
@@ -57,3 +59,5 @@ def numpy_program(code: Function) -> Function:
 
 for _function in _ADOPTED:
     implements(_function)(numpy_program(_function.__wrapped__))
+
+creates(np.require)(numpy_program(np.require))

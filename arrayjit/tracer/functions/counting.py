@@ -1,7 +1,9 @@
-"""Counting values: `bincount`, `histogram` and `histogram2d`."""
+"""Counting values: `bincount`, `histogram` and its kin."""
 
 from __future__ import annotations
 
+import builtins
+import math
 import operator
 from typing import Any
 
@@ -23,8 +25,8 @@ from ..values.extents import ZERO, is_at_least, numbers, same_shape
 from ..values.fitting import Operand
 from ..values.integer import SymbolicInt, python_int
 from .finding import searchsorted
-from .joining import unwritten
-from .operands import common_dtype, refuse, require_cast, require_real, require_row
+from .joining import stack, unwritten
+from .operands import arrays_of, common_dtype, refuse, require_cast, require_real, require_row
 from .parts import parts
 from .reductions import reduce_array
 from .reshaping import flat, reshape
@@ -119,33 +121,78 @@ def _with_parts(sums: list[SymbolicArray], kind: DType) -> SymbolicArray:
     return result
 
 
+@implements(np.histogram_bin_edges)
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    return histogram(a, bins, range, None, weights)[1]
+
+
 @implements(np.histogram2d)
 def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> Any:
-    """Values are looked up among the edges of their bins, as NumPy does, of whatever width these are."""
     rows_of = [require_real(as_array(part), "np.histogram2d") for part in (x, y)]
     for part in rows_of:
         require_row(part, "x and y must be 1d")
-    kind = common_dtype(*rows_of)
-    both = [cast(part, kind) for part in rows_of]
-    _require_same_shape(both[1], both[0], "x and y must have the same length.")
+    _require_same_shape(rows_of[1], rows_of[0], "x and y must have the same length.")
     is_pair = isinstance(bins, (list, tuple)) and len(bins) == 2
-    each = bins if is_pair else (bins, bins)
-    ranges = (None, None) if range is None else range
-    axes = [_looked_up(*parts) for parts in zip(both, each, ranges, strict=True)]
-    (first, row, in_rows), (second, column, in_columns) = axes
-    rows, columns = (numbers(edges.cells.shape, "the number of bins")[0] - 1 for edges in (first, second))
-    inside: Any = elementwise(op("logical_and"), in_rows, in_columns)
-    added = elementwise(op("where"), inside, 1.0 if weights is None else _counted(both[0], weights), 0.0)
-    counts: Any = reshape(_tally(row * columns + column, added, rows * columns), (rows, columns))
+    counts, (first, second) = _joint(rows_of, bins if is_pair else (bins, bins), range, density, weights)
+    return counts, first, second
+
+
+@implements(np.histogramdd)
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> Any:
+    rows_of = _values_of(sample)
+    for part in rows_of:
+        require_real(part, "np.histogramdd")
+    each = bins if hasattr(bins, "__len__") else [bins] * len(rows_of)
+    words = "{} must have one entry per dimension of the sample"
+    for name, entries in (("bins", each), ("range", rows_of if range is None else range)):
+        if len(entries) != len(rows_of):
+            raise ShapeError(words.format(name), loc=user_location(), fix=f"give {len(rows_of)} of them")
+    return _joint(rows_of, each, range, density, weights)
+
+
+def _values_of(sample: Any) -> list[SymbolicArray]:
+    """The values of all samples in each dimension: the columns of a matrix, or what a list holds."""
+    is_listed = isinstance(sample, (list, tuple))
+    array = stack(arrays_of(sample)) if is_listed else as_array(sample)
+    if array.ndim < 2:
+        array, is_listed = reshape(array, (1, -1)), True
+    if array.ndim > 2:
+        words = "too many values to unpack (expected 2)"
+        details, fix = (
+            (describe(array),),
+            "pass a row for each sample, or a list of an array for each dimension",
+        )
+        raise ShapeError(words, loc=user_location(), details=details, fix=fix)
+    rows: Any = array if is_listed else array.T
+    (count,) = numbers(rows.cells.shape[:1], "the number of values that each sample has")
+    return [rows[axis] for axis in builtins.range(count)]
+
+
+def _joint(rows_of: list[SymbolicArray], bins: Any, range: Any, density: Any, weights: Any) -> Any:
+    """How many samples, of a value from each row, lie in each combination of bins; and the edges. Values are
+    looked up among the edges of their bins, as NumPy does, of whatever width these are."""
+    kind = common_dtype(*rows_of)
+    columns = [cast(part, kind) for part in rows_of]
+    ranges = (None,) * len(columns) if range is None else range
+    axes = [_looked_up(*parts) for parts in zip(columns, bins, ranges, strict=True)]
+    every_edge = [edges for edges, _, _ in axes]
+    extents = [numbers(edges.cells.shape, "the number of bins")[0] - 1 for edges in every_edge]
+    _, place, inside = axes[0]
+    for extent, (_, further, is_in) in zip(extents[1:], axes[1:], strict=True):
+        place, inside = place * extent + further, elementwise(op("logical_and"), inside, is_in)
+    added = elementwise(op("where"), inside, 1.0 if weights is None else _counted(columns[0], weights), 0.0)
+    counts: Any = reshape(_tally(place, added, math.prod(extents)), tuple(extents))
     if density:
         total = reduce_array(op("add"), counts)
-        for axis, edges in enumerate((first, second)):
+        for axis, edges in enumerate(every_edge):
             widths = cast(edges[1:] - edges[:-1], F64)
-            counts = counts / (widths if axis else reshape(widths, (rows, 1)))
+            counts = counts / reshape(widths, (extents[axis], *[1] * (len(extents) - axis - 1)))
         counts = counts / total
-    return counts, first, second
+    return counts, every_edge
 
 
 def _looked_up(values: SymbolicArray, bins: Any, range: Any) -> tuple[Any, Any, Any]:

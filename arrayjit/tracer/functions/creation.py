@@ -404,6 +404,14 @@ def asarray(
     return array(a, dtype, copy=copy, order=order)
 
 
+@creates(np.asarray_chkfinite)
+def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> SymbolicArray:
+    result = asarray(a, dtype, order)
+    is_finite, words = elementwise(op("isfinite"), result), "array must not contain infs or NaNs"
+    current_trace().check(result.cells.shape, is_finite.load, "ValueError", words)
+    return result
+
+
 @creates(np.ascontiguousarray)
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> SymbolicArray:
     return array(a, dtype, copy=None, order="C", ndmin=1, like=like)

@@ -41,6 +41,11 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     return np.result_type(*map(kind_of, arrays_and_dtypes))
 
 
+@implements(np.can_cast)
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    return np.can_cast(as_array(from_).dtype, to, casting)
+
+
 _FLAGS = {
     "C": ("c_contiguous", "contiguous", "C_CONTIGUOUS", "CONTIGUOUS", "C"),
     "F": ("f_contiguous", "F_CONTIGUOUS", "FORTRAN", "F"),

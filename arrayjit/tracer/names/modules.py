@@ -35,8 +35,8 @@ __all__ = [
 
 _TAKE_PARTS = frozenset((
     "at", "atleast_1d", "atleast_2d", "atleast_3d", "block", "broadcast_arrays", "choose", "column_stack",
-    "concat", "concatenate", "dstack", "einsum", "hstack", "ix_", "meshgrid", "multi_dot", "piecewise",
-    "ravel_multi_index", "select", "stack", "trim_zeros", "vstack",
+    "concat", "concatenate", "dstack", "einsum", "histogramdd", "hstack", "ix_", "meshgrid", "multi_dot",
+    "piecewise", "ravel_multi_index", "select", "stack", "trim_zeros", "vstack",
 ))  # fmt: skip
 """NumPy's functions whose lists of arrays, or of numbers, are no arrays themselves."""
 
