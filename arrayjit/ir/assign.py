@@ -84,8 +84,8 @@ class Check:
     """Leave with an exception if `condition` is false at any point of `loops`.
 
     `exception` names one of Python's: "ArithmeticError" and "FloatingPointError" (of the pass `check`),
-    "IndexError", "OverflowError", "UnboundLocalError", "ValueError", "ZeroDivisionError"; or NumPy's
-    "LinAlgError".
+    "IndexError", "OverflowError", "TypeError", "UnboundLocalError", "ValueError", "ZeroDivisionError"; or
+    NumPy's "LinAlgError".
     """
 
     loops: tuple[tuple[Symbol, Affine], ...]

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import (
     CompilerBug,
     DivisionByZero,
+    DTypeError,
     IndexOutOfRange,
     IntegerOverflow,
     LinearAlgebraError,
@@ -161,6 +162,7 @@ _ERRORS: Mapping[str, tuple[type[UserError], str]] = {
     "IndexError": (IndexOutOfRange, "keep indices within the axis, as np.clip(i, 0, n - 1) does"),
     "LinAlgError": (LinearAlgebraError, "check the matrix before the call, as with np.linalg.cond"),
     "OverflowError": (IntegerOverflow, "use NumPy integers, which wrap around, or floats"),
+    "TypeError": (DTypeError, "check the numbers and sizes that this line takes, before the call"),
     "UnboundLocalError": (UnboundName, "give the name a value before the loop"),
     "ValueError": (NumberError, "check the numbers and sizes that this line takes, before the call"),
     "ZeroDivisionError": (DivisionByZero, "divide NumPy numbers, which give inf and nan: np.float64(x) / y"),

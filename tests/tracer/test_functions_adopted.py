@@ -22,6 +22,11 @@ def whole(*shape: int) -> np.ndarray:
 ADOPTED: dict[str, Function] = {
     "apply_over_axes": lambda x: np.apply_over_axes(np.sum, x, [0, 1]),
     "cov": lambda x: (np.cov(x), np.cov(x, rowvar=False), np.cov(x[0], x[1]), np.cov(x[0])),
+    "cov with weights": lambda x: (
+        np.cov(x, fweights=np.arange(8)),
+        np.cov(x[0], x[1], aweights=x[2] ** 2, bias=True),
+        np.cov(x, rowvar=False, ddof=2, fweights=[1, 2, 0, 3], aweights=x[:, 0] ** 2 + 1),
+    ),
     "corrcoef": lambda x: np.corrcoef(x),
     "gradient": lambda x: (np.gradient(x), np.gradient(x, 2.0, 0.5), np.gradient(x, axis=1, edge_order=2)),
     "geomspace": lambda x: (
@@ -118,3 +123,26 @@ def test_numbers_that_are_not_finite_are_refused_when_the_function_runs() -> Non
     np.testing.assert_array_equal(check(np.array([1.0, 2.0])), [1.0, 0.5])
     with pytest.raises(ValueError, match="must not contain infs or NaNs"):
         check(np.array([1.0, 0.0]))
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "words"),
+    [
+        ({"fweights": np.full(8, 0.5)}, TypeError, "fweights must be integer"),
+        ({"fweights": np.full(8, -1)}, ValueError, "fweights cannot be negative"),
+        ({"aweights": np.full(8, -0.5)}, ValueError, "aweights cannot be negative"),
+        ({"aweights": np.zeros(8)}, ZeroDivisionError, "sum to zero"),
+        ({"aweights": np.ones(7)}, ValueError, "incompatible numbers"),
+    ],
+)
+def test_weights_of_observations_are_checked(options: Any, kind: type[Exception], words: str) -> None:
+    with pytest.raises(kind, match=words):
+        arrayjit.jit(lambda x: np.cov(x, **options))(whole(4, 8))
+
+
+def test_a_fit_of_rows_that_turn_out_unlike_is_a_type_error() -> None:
+    fit = arrayjit.jit(lambda x, y: np.polyfit(x[x > 0], y[y > 0], 1))
+    x = np.array([1.0, 2.0, -1.0, 3.0])
+    np.testing.assert_allclose(fit(x, x), [1.0, 0.0], atol=1e-12)
+    with pytest.raises(TypeError, match="same length"):
+        fit(x, -x)

@@ -19,7 +19,7 @@ from ..record.registry import implements, method
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, cast, copy, elementwise
-from ..values.extents import ONE, as_expr, product, require_at_least, same_shape
+from ..values.extents import ONE, agree, as_expr, product, require_at_least, same_shape
 from .adopted import numpy_program
 from .operands import axes_of, common_dtype, deliver, element_type, is_given, is_true, require_cast
 from .parts import squares
@@ -393,19 +393,40 @@ def cov(
     *,
     dtype: Any = None,
 ) -> Any:
-    """By NumPy's own program, which has to know how many observations there are; where only the run does, and
-    none has a weight, by one of ours, which does not warn where no degrees of freedom are left."""
+    """By NumPy's own program, which has to know how many observations there are; where only the run does, or
+    they have weights, by one of ours, which does not warn where no degrees of freedom are left."""
     array = as_array(m)
     count = array.cells.shape[0 if array.ndim == 2 and not rowvar else -1] if array.ndim else ONE
-    if array.ndim > 2 or count.is_constant or fweights is not None or aweights is not None:
-        return _of_known_extent(m, y, rowvar, bias, ddof, fweights, aweights, dtype=dtype)
+    is_weighted = fweights is not None or aweights is not None
+    if array.ndim > 2 or (count.is_constant and not is_weighted):
+        return _of_known_extent(m, y, rowvar, bias, ddof, dtype=dtype)
     if ddof is not None and ddof != int(ddof):
         raise ShapeError("ddof must be integer", loc=user_location(), fix="pass a whole number")
-    return _covariances(m, y, rowvar, (0 if bias else 1) if ddof is None else ddof, dtype)
+    lost = (0 if bias else 1) if ddof is None else ddof
+    often, much = _weights_of("fweights", fweights, count), _weights_of("aweights", aweights, count)
+    return _covariances(m, y, rowvar, lost, dtype, often, much)
+
+
+def _weights_of(name: str, given: Any, count: Affine) -> SymbolicArray | None:
+    """The weights of so many observations, which are not negative, and whole if they say how often each was
+    made."""
+    if given is None:
+        return None
+    weights = cast(as_array(given), F64)
+    words = f"incompatible numbers of samples and {name}"
+    if weights.ndim != 1 or not agree(weights.cells.shape[0], count, words):
+        raise ShapeError(words, loc=user_location(), fix="pass a row with a weight for each observation")
+    trace, shape = current_trace(), weights.cells.shape
+    if name == "fweights":
+        is_whole = elementwise(op("equal"), weights, elementwise(op("rint"), weights))
+        trace.check(shape, is_whole.load, "TypeError", f"{name} must be integer")
+    is_right = elementwise(op("logical_not"), elementwise(op("less"), weights, 0))
+    trace.check(shape, is_right.load, "ValueError", f"{name} cannot be negative")
+    return weights
 
 
 @numpy_program
-def _covariances(m: Any, y: Any, rowvar: bool, lost: Any, dtype: Any) -> Any:
+def _covariances(m: Any, y: Any, rowvar: bool, lost: Any, dtype: Any, often: Any, much: Any) -> Any:
     if dtype is None:
         dtype = np.result_type(m, m if y is None else y, np.float64)
     rows = np.array(m, ndmin=2, dtype=dtype)
@@ -413,6 +434,13 @@ def _covariances(m: Any, y: Any, rowvar: bool, lost: Any, dtype: Any) -> Any:
     if y is not None:
         others = np.array(y, ndmin=2, dtype=dtype)
         rows = np.concatenate((rows, others if rowvar or np.ndim(y) == 1 else others.T))
-    rows = rows - rows.mean(axis=1)[:, np.newaxis]
-    freedom = np.maximum(np.asarray(rows.shape[1] - lost, float), 0.0)
-    return (rows @ rows.T.conj() * (1 / freedom)).squeeze()
+    weights = much if often is None else often if much is None else often * much
+    if weights is None:
+        rows = rows - rows.mean(axis=1)[:, np.newaxis]
+        freedom, weighted = np.asarray(rows.shape[1] - lost, float), rows
+    else:
+        total = weights.sum()
+        rows = rows - np.average(rows, axis=1, weights=weights)[:, np.newaxis]
+        freedom = total - lost * (1.0 if much is None else (weights * much).sum() / total)
+        weighted = rows * weights
+    return (rows @ weighted.T.conj() * (1 / np.maximum(freedom, 0.0))).squeeze()
