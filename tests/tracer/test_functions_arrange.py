@@ -13,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
 
+import arrayjit
+
 Function = Callable[..., Any]
 
 
@@ -297,3 +299,43 @@ def test_mistakes(function: Function, error: type[Exception]) -> None:
 def test_broadcasts_are_read_only() -> None:
     with pytest.raises(ValueError, match="read-only"):
         trace_and_interpret(lambda x: np.broadcast_to(x, (2, 3)).__setitem__(0, 1), grid(3))
+
+
+REFUSED_BY_NUMPY: dict[str, Function] = {
+    "joined as another dtype": lambda x: np.concatenate([x, x], dtype=np.int8),
+    "stacked as another dtype": lambda x: np.stack([x, x], dtype=np.int8),
+    "joined in a column as another dtype": lambda x: np.vstack([x, x], dtype="f4", casting="safe"),
+    "joined in a row as another dtype": lambda x: np.hstack([x, x], dtype="f4", casting="safe"),
+    "rows split in a row": lambda x: np.hsplit(x[0, 0], 1),
+    "a row split into rows": lambda x: np.vsplit(x[0], 1),
+    "a matrix split along a third axis": lambda x: np.dsplit(x, 1),
+    "positions that are floats": lambda x: np.ravel_multi_index((x, x), (9, 9), mode="clip"),
+    "choices by unsigned numbers": lambda x: np.choose(x.astype("u8"), [1, 2], mode="clip"),
+    "a number correlated": lambda x: np.correlate(x[0, 0], x[0]),
+    "factors of a row": lambda x: np.linalg.qr(x[0]),
+    "condition of a row": lambda x: np.linalg.cond(x[0], 1),
+    "a matrix that is a row": lambda x: np.linalg.matmul(x[0], x[0, 0]),
+}
+if hasattr(np, "matvec"):
+    REFUSED_BY_NUMPY["a row beside a row"] = lambda x: np.matvec(x[0], x[0])
+    REFUSED_BY_NUMPY["a row before a row"] = lambda x: np.vecmat(x[0], x[0])
+
+
+@pytest.mark.parametrize("name", REFUSED_BY_NUMPY)
+def test_what_numpy_refuses_is_refused_alike(name: str) -> None:
+    program, x = REFUSED_BY_NUMPY[name], np.arange(9.0).reshape(3, 3)
+    with pytest.raises(Exception) as theirs:  # noqa: PT011
+        program(x)
+    with pytest.raises(theirs.type):
+        arrayjit.jit(program)(x)
+
+
+def test_joined_arrays_are_converted_as_far_as_is_asked() -> None:
+    assert_like_numpy(
+        lambda x: (
+            np.concatenate([x, x], dtype=np.int8, casting="unsafe"),
+            np.stack([x, x], dtype=np.float32),
+            np.concatenate([x, x], out=np.zeros((6, 3), np.int16), casting="unsafe"),
+        ),
+        lambda: (np.arange(9.0).reshape(3, 3),),
+    )

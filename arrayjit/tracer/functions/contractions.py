@@ -105,6 +105,7 @@ def vecdot(x1: Any, x2: Any, /, out: Any = None, *, axis: int = -1, dtype: Any =
 @implements("matvec")
 def matvec(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None) -> SymbolicArray:
     left, right = arrays_of((x1, x2))
+    _require_axes((left, 2), (right, 1), "matvec", "(m,n),(n)->(m)")
     _require_equal(left.cells.shape[-1], right.cells.shape[-1], "matvec", "(m,n),(n)->(m)")
     return deliver(_batched((left, right), (["row", "inner"], ["inner"]), ["row"], dtype), out)
 
@@ -113,8 +114,23 @@ def matvec(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None) -> Symbol
 def vecmat(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None) -> SymbolicArray:
     left, right = arrays_of((x1, x2))
     left = conjugated(left)
+    _require_axes((left, 1), (right, 2), "vecmat", "(n),(n,m)->(m)")
     _require_equal(left.cells.shape[-1], right.cells.shape[-2], "vecmat", "(n),(n,m)->(m)")
     return deliver(_batched((left, right), (["inner"], ["inner", "column"]), ["column"], dtype), out)
+
+
+def _require_axes(
+    left: tuple[SymbolicArray, int], right: tuple[SymbolicArray, int], name: str, signature: str
+) -> None:
+    for number, (array, least) in enumerate((left, right)):
+        if array.ndim < least:
+            raise ShapeError(
+                f"{name}: Input operand {number} does not have enough dimensions (has {array.ndim}, gufunc "
+                f"core with signature {signature} requires {least})",
+                loc=user_location(),
+                details=(describe(array),),
+                fix="give the operand the axes, or use np.dot",
+            )
 
 
 def _require_equal(first: Affine, second: Affine, name: str, signature: str) -> None:

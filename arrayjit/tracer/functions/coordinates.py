@@ -31,7 +31,7 @@ from ..values.integer import python_int
 from ..values.layout import is_laid_out
 from ..values.numbers import as_affine
 from .creation import arange
-from .operands import refuse, shape_of
+from .operands import refuse, require_integers, shape_of
 from .putting import put
 from .reshaping import ravel
 
@@ -195,7 +195,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     total: Any = 0
     steps = list(zip(multi_index, extents, modes, strict=True))
     for positions, extent, how in steps if order == "C" else reversed(steps):
-        inside = _inside(as_array(positions), extent, how)
+        inside = _inside(require_integers(as_array(positions)), extent, how)
         whole = elementwise(op("multiply"), total, python_int(extent, inside.record))
         total = elementwise(op("add"), whole, inside)
     return cast(as_array(total), I64)

@@ -29,6 +29,7 @@ __all__ = [
     "is_nothing",
     "qr",
     "require",
+    "require_matrices",
     "require_square",
     "scale_of",
     "stacked_to",
@@ -271,6 +272,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     (matrices,) = floats_of(a)
     if mode not in ("reduced", "complete", "r"):
         raise ShapeError(f"Unrecognized mode '{mode}'", loc=user_location(), fix="use mode='reduced'")
+    require_matrices(matrices)
     rows, columns = matrices.shape[-2:]
     kept = rows if mode == "complete" else min(rows, columns)
     lead = matrices.shape[:-2]
@@ -363,14 +365,18 @@ def stacked_to(matrices: Any, lead: tuple[int, ...]) -> Any:
     return np.broadcast_to(matrices, lead + inner).reshape((prod(lead), *inner))
 
 
-def require_square(matrices: SymbolicArray) -> None:
+def require_matrices(matrices: SymbolicArray) -> None:
     if matrices.ndim < 2:
         raise LinearAlgebraError(
             f"{matrices.ndim}-dimensional array given. Array must be at least two-dimensional",
             loc=user_location(),
             details=(describe(matrices),),
-            fix="pass a square matrix",
+            fix="pass a matrix",
         )
+
+
+def require_square(matrices: SymbolicArray) -> None:
+    require_matrices(matrices)
     words = "Last 2 dimensions of the array must be square"
     rows, columns = matrices.cells.shape[-2:]
     if not agree(rows, columns, words, "LinAlgError"):

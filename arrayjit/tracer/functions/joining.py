@@ -39,7 +39,17 @@ from ..values.layout import copy_order, joined_order
 from ..values.numbers import integer_of
 from ..values.rows import Rows, rows_of
 from .adopted import numpy_program
-from .operands import arrays_of, axis_of, common_dtype, deliver, element_type, remapped, shape_of
+from .operands import (
+    arrays_of,
+    axis_of,
+    common_dtype,
+    deliver,
+    element_type,
+    is_given,
+    remapped,
+    require_cast,
+    shape_of,
+)
 from .reshaping import flat, reshape
 from .shaping import atleast_1d, atleast_2d, atleast_3d, insert_axes
 
@@ -90,6 +100,9 @@ def concatenate(
     along = axis_of(axis, parts[0].ndim)
     _require_fitting(parts, along)
     kind = element_type(dtype, common_dtype(*parts))
+    if is_given(dtype):
+        for part in parts:
+            require_cast(part, kind.numpy, casting)
     first = parts[0].cells.shape
     length = sum((part.cells.shape[along] for part in parts), ZERO)
     shape = (*first[:along], length, *first[along + 1 :])
@@ -102,7 +115,7 @@ def concatenate(
         extent = part.cells.shape[along]
         setitem(stretch(result, along, start, extent), Ellipsis, part)
         start = start + extent
-    return deliver(result, out)
+    return deliver(result, out, casting)
 
 
 def _join_rows(result: SymbolicArray, axis: int, start: Affine, rows: Rows) -> Affine:
@@ -156,7 +169,8 @@ def stack(
             fix="make the shapes equal",
         )
     along = axis_of(axis, parts[0].ndim + 1)
-    return concatenate([_layer(part, along) for part in rows_of(parts) or parts], along, out, dtype=dtype)
+    layers = [_layer(part, along) for part in rows_of(parts) or parts]
+    return concatenate(layers, along, out, dtype=dtype, casting=casting)
 
 
 def _layer(part: SymbolicArray | Rows, axis: int) -> SymbolicArray:
@@ -175,13 +189,14 @@ def _each(function: Any, arrays: Any) -> list[SymbolicArray]:
 
 @implements(np.vstack)
 def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> SymbolicArray:
-    return concatenate(_each(atleast_2d, tup), 0, dtype=dtype)
+    return concatenate(_each(atleast_2d, tup), 0, dtype=dtype, casting=casting)
 
 
 @implements(np.hstack)
 def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> SymbolicArray:
     parts = _each(atleast_1d, tup)
-    return concatenate(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype=dtype)
+    along = 0 if parts and parts[0].ndim == 1 else 1
+    return concatenate(parts, along, dtype=dtype, casting=casting)
 
 
 @implements(np.dstack)
@@ -265,18 +280,26 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[SymbolicArr
 
 @implements(np.hsplit)
 def hsplit(ary: Any, indices_or_sections: Any) -> list[SymbolicArray]:
-    array = as_array(ary)
+    array = _of_axes(ary, 1, "hsplit")
     return split(array, indices_or_sections, 1 if array.ndim > 1 else 0)
 
 
 @implements(np.vsplit)
 def vsplit(ary: Any, indices_or_sections: Any) -> list[SymbolicArray]:
-    return split(ary, indices_or_sections, 0)
+    return split(_of_axes(ary, 2, "vsplit"), indices_or_sections, 0)
 
 
 @implements(np.dsplit)
 def dsplit(ary: Any, indices_or_sections: Any) -> list[SymbolicArray]:
-    return split(ary, indices_or_sections, 2)
+    return split(_of_axes(ary, 3, "dsplit"), indices_or_sections, 2)
+
+
+def _of_axes(ary: Any, least: int, name: str) -> SymbolicArray:
+    array = as_array(ary)
+    if array.ndim < least:
+        words = f"{name} only works on arrays of {least} or more dimensions"
+        raise ShapeError(words, loc=user_location(), details=(describe(array),), fix="use np.split")
+    return array
 
 
 @implements("unstack")

@@ -13,7 +13,7 @@ from ..record.trace import user_location
 from ..values.array import describe
 from ..values.extents import ZERO, agree, is_at_least, require_at_least
 from .adopted import numpy_program
-from .factorisations import inv, unchecked_inv
+from .factorisations import inv, require_matrices, unchecked_inv
 from .spectra import svd, wide_floats_of
 
 __all__: list[str] = []
@@ -70,6 +70,7 @@ def cond(x: Any, p: Any = None) -> Any:
             fix="pass matrices that have cells",
         )
     if p not in (None, 2, -2):
+        require_matrices(matrices)
         axes = -2, -1
         quotient = np.linalg.norm(matrices, p, axes) * np.linalg.norm(unchecked_inv(matrices), p, axes)
     else:

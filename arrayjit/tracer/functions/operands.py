@@ -36,6 +36,7 @@ __all__ = [
     "refuse",
     "remapped",
     "require_cast",
+    "require_integers",
     "require_real",
     "require_row",
     "result_of",
@@ -158,6 +159,18 @@ def require_cast(array: SymbolicArray, dtype: Any, rule: str) -> None:
             details=(describe(array),),
             fix=f"convert it with .astype(np.{target})",
         )
+
+
+def require_integers(positions: SymbolicArray) -> SymbolicArray:
+    """The positions. Raises DTypeError, with NumPy's words, for floats and complex numbers."""
+    if positions.element_type.is_inexact:
+        raise DTypeError(
+            "only int indices permitted",
+            loc=user_location(),
+            details=(describe(positions),),
+            fix="convert them first: x.astype(int)",
+        )
+    return positions
 
 
 def require_row(array: SymbolicArray, words: str) -> None:

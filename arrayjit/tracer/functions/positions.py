@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DTypeError, ShapeError
+from ...errors import ShapeError
 from ...ir.conditions import compare, either, is_nan, one_of
-from ...ir.dtype import BOOL, I32, I64
+from ...ir.dtype import I32, I64
 from ...ir.expr import Apply, Cast, Const, Expr, Index
 from ...ir.index import Affine, Symbol, affine, row_major_strides
 from ...ir.ops import Op, op
@@ -28,7 +28,17 @@ from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, cast, elementwise, operand_at
 from ..values.extents import ZERO, is_at_least, numbers, product, require_at_least
 from ..values.integer import number, python_int
-from .operands import deliver, is_given, is_true, reduced_axes, refuse, require_cast, result_of, shape_of
+from .operands import (
+    deliver,
+    is_given,
+    is_true,
+    reduced_axes,
+    refuse,
+    require_cast,
+    require_integers,
+    result_of,
+    shape_of,
+)
 from .reductions import accumulate_over, reduce_array
 from .reshaping import ravel
 from .shaping import insert_axes
@@ -114,14 +124,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[SymbolicA
     extents = shape_of(shape)
     size = product(extents)
     words = f"index is out of bounds for array with size {size}"
-    rest = as_array(indices)
-    if not (rest.element_type.is_integer or rest.element_type is BOOL):
-        raise DTypeError(
-            "only int indices permitted",
-            loc=user_location(),
-            details=(describe(rest),),
-            fix="convert them first: x.astype(int)",
-        )
+    rest = require_integers(as_array(indices))
     for relation, limit in (("greater_equal", ZERO), ("less", size)):
         inside = elementwise(op(relation), rest, python_int(limit, rest.record))
         rest.record.check(inside.cells.shape, inside.load, "ValueError", words)

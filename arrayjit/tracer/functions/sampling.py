@@ -228,7 +228,7 @@ def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
 @implements(np.correlate)
 @numpy_program
 def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
-    first, second = np.atleast_1d(a), np.atleast_1d(v)
+    first, second = np.asarray(a), np.asarray(v)
     _require_rows((first, second), ("first array argument", "second array argument"))
     if np.iscomplexobj(second):
         second = np.conj(second)
@@ -242,7 +242,8 @@ def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
 def _require_rows(arrays: Sequence[Any], names: Sequence[str]) -> None:
     for name, array in zip(names, arrays, strict=True):
         if array.ndim != 1:
-            raise ShapeError("object too deep for desired array", loc=user_location(), fix="pass rows")
+            how = "too deep" if array.ndim else "of too small depth"
+            raise ShapeError(f"object {how} for desired array", loc=user_location(), fix="pass rows")
         words = f"{name} cannot be empty"
         if not require_at_least(array.cells.shape[0], 1, "ValueError", words):
             raise ShapeError(words, loc=user_location(), fix="pass numbers")

@@ -219,7 +219,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Symbol
 
 def _chosen_option(selector: SymbolicArray, count: int, mode: str) -> SymbolicArray:
     """The numbers of the options, which do not count from the end."""
-    require_cast(selector, np.int64, "same_kind")
+    require_cast(selector, np.int64, "safe")
     if mode == "raise":
         words = "invalid entry in choice array"
         for name, limit in (("greater_equal", 0), ("less", count)):
