@@ -35,6 +35,7 @@ __all__ = [
     "MergeMismatch",
     "MissingPackage",
     "NotANumber",
+    "NotAnArray",
     "NumberError",
     "OutOfMemory",
     "ReadOnlyError",
@@ -150,6 +151,10 @@ class UnsupportedError(UserError, NotImplementedError, TypeError):
 
 class ConcretizationError(UserError, TypeError):
     """A traced value was asked for its number: `if x`, `float(x)`, `int(x)`, `np.asarray(x)`."""
+
+
+class NotAnArray(ConcretizationError):
+    """A traced value was given to code that wants an array of NumPy's own."""
 
 
 class LeakedArrayError(UserError, RuntimeError):

@@ -14,13 +14,16 @@ import arrayjit
 from arrayjit.ir.ops import OPS
 from arrayjit.tracer.calls import features
 from arrayjit.tracer.record.registry import CREATION, FUNCTIONS, METHODS
+from arrayjit.tracer.values.array import SymbolicArray
 
 PAGE = Path(__file__).parents[1] / "docs" / "support.md"
 HEAD = """\
 # What a jitted function may call
 
 Written from the compiler's tables by `pytest tests/test_support.py --update`. A name or an argument that is
-not listed raises `UnsupportedError` at the user's line.
+not listed raises `UnsupportedError` at the user's line. NumPy's other functions may be asked about what is
+known while tracing: `np.hanning(5)`, `np.fft.fftfreq(x.size)`, `np.tril_indices(3)`,
+`np.issubdtype(x.dtype, np.floating)`.
 """
 
 
@@ -34,7 +37,8 @@ def test_the_page_says_what_the_tables_say(request: pytest.FixtureRequest) -> No
 
 def ufuncs() -> Iterator[str]:
     yield "## Ufuncs\n"
-    yield "With `out=`, `where=`, `dtype=`; `reduce`, `accumulate`, `outer` where NumPy has them for the op."
+    yield "With `out=`, `where=`, `dtype=`; `reduce`, `accumulate`, `reduceat`, `outer`, `at` where NumPy has"
+    yield "them."
     yield "The error is the greatest, in units in the last place, for float32 and float64; exact means"
     yield "NumPy's bits.\n"
     yield "| ufunc | error |"
@@ -62,8 +66,14 @@ def creation() -> Iterator[str]:
 
 
 def methods() -> Iterator[str]:
-    yield "## Methods of arrays\n"
-    yield from signatures((f"x.{name}", ours) for name, ours in METHODS.items() if not name.startswith("__"))
+    ours = {name: ours for name, ours in METHODS.items() if not name.startswith("__")}
+    known = [name for name in dir(np.ndarray) if not callable(getattr(np.ndarray, name))]
+    attributes = [name for name in known if name in ours or hasattr(SymbolicArray, name)]
+    yield "## Attributes and methods of arrays\n"
+    yield from (f"- `x.{name}`" for name in attributes if not name.startswith("__"))
+    yield from signatures(
+        (f"x.{name}", function) for name, function in ours.items() if name not in attributes
+    )
 
 
 def signatures(entries: Iterable[tuple[str, Any]]) -> Iterator[str]:
@@ -91,6 +101,16 @@ def qualified(function: Any) -> str:
         return next(f"np.{name}" for name, value in vars(np).items() if value is function)
     module = function.__module__.replace("numpy", "np", 1)
     return f"{module}.{function.__name__}"
+
+
+def test_other_functions_take_what_is_known_while_tracing() -> None:
+    x = np.arange(9.0).reshape(3, 3)
+    for program in (
+        lambda v: np.hanning(5) + np.fft.fftfreq(5) * v.sum(),
+        lambda v: v[np.tril_indices(3)],
+        lambda v: np.issubdtype(v.dtype, np.floating),
+    ):
+        np.testing.assert_array_equal(arrayjit.jit(program)(x), program(x))
 
 
 def test_a_listed_function_runs_and_another_refuses() -> None:

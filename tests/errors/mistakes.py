@@ -452,6 +452,23 @@ def maximum_of_arrays(x):
 
 
 @called_with(x6)
+def asked_whether_an_array_has_a_number(x):
+    return 2.0 in x  # here
+
+
+@called_with(x6)
+def chosen_by_whether_an_array_lacks_a_number(x):
+    if 2.0 not in x:  # here
+        x = x + 1
+    return x
+
+
+@called_with(x6)
+def multiplied_by_a_function_that_knows_no_traced_arrays(x):
+    return np.polynomial.polynomial.polymul(x, x)  # here
+
+
+@called_with(x6)
 def sorted_array(x):
     return sorted(x)  # here
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DTypeError, UnsupportedError
+from ...errors import DTypeError, NotAnArray, UnsupportedError
 from ..functions.adopted import numpy_program
 from ..record.guards import once_for_many_calls
 from ..record.registry import CREATION, METHODS
@@ -89,7 +89,16 @@ class NumpyFunction:
         keeps_lists = finds_us or name in _TAKE_PARTS
         symbolic = [_symbolic(arg, keeps_lists) for arg in args]
         named = {name: _symbolic(value, keeps_lists or name == "out") for name, value in kwargs.items()}
-        return _as_constants(self._function(*symbolic, **named))
+        try:
+            return _as_constants(self._function(*symbolic, **named))
+        except NotAnArray as error:
+            whole = f"{_module_name(self._function)}.{name}".replace("numpy", "np", 1)
+            raise UnsupportedError(
+                f"{whole} is not supported in a jitted function",
+                loc=error.loc,
+                details=error.details,
+                fix="call it outside the jitted function and pass the result as an argument",
+            ) from None
 
     def __repr__(self) -> str:
         return f"<{self._function!r} as seen by a traced function>"

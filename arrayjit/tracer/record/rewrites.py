@@ -208,7 +208,7 @@ def _carried(node: ast.While) -> list[str]:
 
 def _is_logical(node: ast.AST) -> bool:
     match node:
-        case ast.BoolOp() | ast.UnaryOp(op=ast.Not()):
+        case ast.BoolOp() | ast.UnaryOp(op=ast.Not()) | ast.Compare(ops=[ast.In() | ast.NotIn()]):
             return True
         case ast.Compare(ops=ops):
             return len(ops) > 1
@@ -217,7 +217,7 @@ def _is_logical(node: ast.AST) -> bool:
 
 
 def _vectorised(node: ast.AST) -> str:
-    """A condition as text, with NumPy's functions for `and`, `or`, `not` and chained comparisons."""
+    """A condition as text, with NumPy's functions for `and`, `or`, `not`, `in` and chained comparisons."""
     return ast.unparse(_Vectorise().visit(ast.parse(ast.unparse(node), mode="eval").body))
 
 
@@ -236,11 +236,21 @@ class _Vectorise(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
         parts = [node.left, *node.comparators]
-        pairs = [ast.Compare(parts[n], [op], [parts[n + 1]]) for n, op in enumerate(node.ops)]
-        joined: ast.expr = pairs[0]
+        pairs = [_compared(parts[n], op, parts[n + 1]) for n, op in enumerate(node.ops)]
+        joined = pairs[0]
         for pair in pairs[1:]:
             joined = _numpy("logical_and", joined, pair)
         return joined
+
+
+def _compared(left: ast.expr, op: ast.cmpop, right: ast.expr) -> ast.expr:
+    match op:
+        case ast.In():
+            return _numpy("isin", left, right)
+        case ast.NotIn():
+            return _numpy("logical_not", _numpy("isin", left, right))
+        case _:
+            return ast.Compare(left, [op], [right])
 
 
 def _numpy(name: str, *args: ast.expr) -> ast.Call:

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, Union, final
 
 import numpy as np
 
-from ...errors import ConcretizationError, DTypeError, ShapeError, UnsupportedError
+from ...errors import ConcretizationError, DTypeError, NotAnArray, ShapeError, UnsupportedError
 from ...ir.dtype import DType
 from ...ir.expr import Expr
 from ...ir.index import Affine, Extent
@@ -276,6 +276,7 @@ class SymbolicArray:
             self,
             "as a NumPy array",
             "use NumPy functions of the support table, and create arrays inside the jitted function",
+            kind=NotAnArray,
         )
 
     def __copy__(self) -> Any:
@@ -302,7 +303,13 @@ def describe(array: SymbolicArray) -> str:
     return f"{array.dtype} array{name} of shape ({extents})"
 
 
-def _needs_value(array: SymbolicArray, purpose: str, fix: Fix, of_several: str = "") -> NoReturn:
+def _needs_value(
+    array: SymbolicArray,
+    purpose: str,
+    fix: Fix,
+    of_several: str = "",
+    kind: type[ConcretizationError] = ConcretizationError,
+) -> NoReturn:
     """Start again where loop indices or scalar arguments decide the number; else raise. `of_several` is what
     NumPy says of an array that does not have one element."""
     words = (
@@ -316,7 +323,7 @@ def _needs_value(array: SymbolicArray, purpose: str, fix: Fix, of_several: str =
         if purpose is _TRUTH:
             require_one_answer(array.record, array.load(()), Reason(words, loc, fix))
         number_needed(array.record, [array.load(())], words, loc, details=details, fix=fix)
-    raise ConcretizationError(words, loc=loc, details=details, fix=told(fix))
+    raise kind(words, loc=loc, details=details, fix=told(fix))
 
 
 def _forward(name: str) -> Callable[..., Any]:
