@@ -303,6 +303,13 @@ def test_isin_searches_among_many(program: Program, dtype: str, length: int) -> 
         lambda p, w: np.bincount(p, weights=p, minlength=7),
         lambda p, w: np.bincount(p[:0], minlength=3),
         lambda p, w: np.bincount(p.astype(np.uint8), minlength=7) / len(p),
+        lambda p, w: np.bincount(p.astype(np.uint8)),
+        lambda p, w: np.bincount(p.astype(np.int16), weights=w),
+        lambda p, w: np.bincount(p > 1),
+        lambda p, w: np.bincount(p[:0].astype(np.uint8), w[:0]),
+        lambda p, w: np.bincount(p[:0], w[:0], minlength=3),
+        lambda p, w: np.bincount(p[:0].astype(np.uint8)),
+        lambda p, w: np.bincount(p.astype(np.uint16), w).argmax() + len(np.bincount(p.astype(np.uint8))),
     ],
 )
 def test_bincount_adds_up_in_the_order_of_the_numbers(program: Program) -> None:

@@ -424,6 +424,20 @@ def test_a_bincount_without_a_length_is_refused() -> None:
         arrayjit.jit(lambda p: np.bincount(p))(REPEATED)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.int64])
+def test_a_bincount_of_what_cannot_be_counted_is_what_it_is_in_numpy(dtype: Any) -> None:
+    numbers = np.array([1, 2], dtype) if dtype is np.float64 else np.array([[1, 2]])
+    with pytest.raises(Exception) as theirs:  # noqa: PT011
+        np.bincount(numbers)
+    with pytest.raises(theirs.type):
+        arrayjit.jit(lambda p: np.bincount(p))(numbers)
+
+
+def test_a_bincount_of_small_integers_has_none_that_is_negative() -> None:
+    with pytest.raises(ValueError, match="no negative elements"):
+        arrayjit.jit(lambda p: np.bincount(p))(np.array([1, -1], np.int8))
+
+
 def test_a_bincount_beyond_its_length_raises() -> None:
     with pytest.raises(ValueError, match="not below minlength"):
         arrayjit.jit(lambda p: np.bincount(p, minlength=3))(np.array([1, 3]))

@@ -24,6 +24,7 @@ from ..values.elementwise import as_array, cast, elementwise
 from ..values.extents import ZERO, is_at_least, numbers, same_shape
 from ..values.fitting import Operand
 from ..values.integer import SymbolicInt, python_int
+from .adopted import numpy_program
 from .finding import searchsorted
 from .joining import stack, unwritten
 from .operands import arrays_of, common_dtype, refuse, require_cast, require_real, require_row
@@ -34,30 +35,47 @@ from .spacing import linspace
 
 __all__: list[str] = []
 
+_MOST_COUNTED = 2**16 - 1
+"""Up to which number all are counted where nothing says how many there are."""
+
 
 @implements(np.bincount)
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> SymbolicArray:
-    """The length of the result is `minlength`, which the numbers must stay below."""
+    """The length of the result is `minlength`, which the numbers must stay below. Without it all numbers are
+    counted that the dtype has, if it has few, and the result is as long as the run finds."""
     array, length = as_array(x), operator.index(minlength)
-    if length <= 0:
+    require_row(array, "object too deep for desired array")
+    require_cast(array, np.int64, "safe")
+    held = np.iinfo(np.uint8) if array.element_type is BOOL else np.iinfo(array.dtype)
+    if length < 0:
+        words, fix = "'minlength' must not be negative", "give 0 or more"
+        raise ShapeError(words, loc=user_location(), fix=fix)
+    is_open = length == 0
+    length = held.max + 1 if is_open else length
+    if is_open and held.max > _MOST_COUNTED:
         raise UnsupportedError(
             "np.bincount without minlength= gives an array whose length depends on values",
             loc=user_location(),
             details=(describe(array),),
             fix="pass minlength=, the length of the result",
         )
-    require_row(array, "object too deep for desired array")
-    require_cast(array, np.int64, "safe")
+    if array.cells.shape[0] == ZERO:
+        weights = None  # NumPy does not look at them
     added, trace = _counted(array, weights), current_trace()
     number = cast(array, I64)
-    held = np.iinfo(np.uint8 if array.element_type is BOOL else array.dtype)
     if held.min < 0:
         words = "'list' argument must have no negative elements"
         trace.check(array.cells.shape, elementwise(op("greater_equal"), number, 0).load, "ValueError", words)
     if held.max >= length:
         words = "np.bincount in a jitted function: a number is not below minlength"
         trace.check(array.cells.shape, elementwise(op("less"), number, length).load, "ValueError", words)
-    return _tally(number, added, length)
+    counts = _tally(number, added, length)
+    return _up_to_largest(counts, number) if is_open else counts
+
+
+@numpy_program
+def _up_to_largest(counts: Any, numbers: Any) -> Any:
+    return counts[: int(numbers.max(initial=-1)) + 1].copy()
 
 
 def _counted(array: SymbolicArray, weights: Any) -> SymbolicArray:

@@ -101,8 +101,8 @@ def concatenate(
     _require_fitting(parts, along)
     kind = element_type(dtype, common_dtype(*parts))
     if is_given(dtype):
-        for part in parts:
-            require_cast(part, kind.numpy, casting)
+        for given in parts:
+            require_cast(given, kind.numpy, casting)
     first = parts[0].cells.shape
     length = sum((part.cells.shape[along] for part in parts), ZERO)
     shape = (*first[:along], length, *first[along + 1 :])
