@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import functools
 import threading
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 from harness import assert_same
 from likeness import TARGETS, assert_runs_as_in_numpy
+from numpy.polynomial import Chebyshev, Polynomial
 
 import arrayjit
 
@@ -251,6 +253,52 @@ def test_packed_numbers_that_change_are_noticed(packed: Any) -> None:
         assert_same(jitted(numbers()), numbers() + packed[0])
     packed[0] = 9
     assert_same(jitted(numbers()), numbers() + 9)
+
+
+@pytest.mark.parametrize(
+    "held",
+    [(ctypes.c_double * 2)(1, 2), memoryview(bytearray(b"ab")), memoryview(np.ones(2))],
+    ids=["ctypes", "bytes", "floats"],
+)
+def test_buffers_that_change_are_noticed(held: Any) -> None:
+    test_packed_numbers_that_change_are_noticed(held)
+
+
+@pytest.mark.parametrize("made", [np.poly1d, Polynomial, Chebyshev], ids=lambda made: made.__name__)
+def test_polynomials_that_change_are_noticed(made: Any) -> None:
+    held = made([1.0, 2.0])
+    jitted = arrayjit.jit(lambda x: x * held(2.0) + held.coef[0])
+    for change in (lambda: None, lambda: held.coef.__setitem__(0, 9.0), lambda: None):
+        change()
+        assert_same(jitted(numbers()), numbers() * held(2.0) + held.coef[0])
+    assert jitted.stats().compiles == 2
+    if made is not np.poly1d:
+        held.coef = np.array([5.0, 6.0])
+        assert_same(jitted(numbers()), numbers() * held(2.0) + held.coef[0])
+
+
+class Tagged(np.ndarray):
+    """An array of a class of its own."""
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+@pytest.mark.parametrize(
+    "held",
+    [
+        lambda: np.ma.array(numbers()),
+        lambda: np.matrix(numbers()),
+        lambda: numbers().view(Tagged),
+        lambda: np.zeros(2, [("a", "f8")]).view(np.recarray),
+        lambda: np.zeros(2, [("a", "f8")])[0],
+    ],
+    ids=["masked", "matrix", "subclass", "records", "record"],
+)
+def test_arrays_of_other_classes_are_refused_where_they_are_met(held: Callable[[], Any]) -> None:
+    value = held()
+    with pytest.raises(arrayjit.UnsupportedError, match="is not supported"):
+        arrayjit.jit(lambda x: x + (value["a"] if value.dtype.names else value.sum()))(numbers())
+    beside = [value, 2.0]
+    assert_same(arrayjit.jit(lambda x: x * beside[1])(numbers()), numbers() * 2.0)
 
 
 def test_an_object_that_holds_itself_is_not_returned() -> None:

@@ -134,8 +134,9 @@ class Unreadable:
     use of it is an error."""
 
     @staticmethod
-    def of(array: np.ndarray) -> Unreadable:
-        kind: type[Unreadable] = type(f"{array.dtype} array", (Unreadable,), {})
+    def of(array: np.ndarray | np.void) -> Unreadable:
+        name = f"{array.dtype} array" if type(array) is np.ndarray else type(array).__name__
+        kind: type[Unreadable] = type(name, (Unreadable,), {})
         return kind()
 
     def __getattr__(self, name: str) -> Any:

@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DTypeError
+from ...errors import DTypeError, UnsupportedError
 from ...frozen import slotted
 from ..functions.coordinates import traced_product
 from ..functions.mapping import Vectorized
@@ -41,7 +41,7 @@ from ..record.guards import ABSENT, NameGuard, content
 from ..record.registry import CREATION
 from ..record.resident import Resident
 from ..record.state import attributes_of, has_state, state_of
-from ..record.trace import Trace
+from ..record.trace import Trace, user_location
 from ..record.tree import Opened
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_operand
@@ -136,7 +136,9 @@ class Namespace:
         """`of` an item of a container, which traced code may have no use for."""
         try:
             return self.of(value)
-        except DTypeError:
+        except (DTypeError, UnsupportedError):
+            if not isinstance(value, (np.ndarray, np.void)):
+                raise
             self.remember(value, Unreadable.of(value))
             return self.of(value)
 
@@ -187,6 +189,8 @@ class Namespace:
             return NdarrayView
         if value is itertools.product:
             return traced_product
+        if isinstance(value, (np.ndarray, np.void)):
+            raise _unreadable(value)
         if is_numpy(value):
             return self._of_numpy(value)
         if isinstance(value, Iterator) and not isinstance(value, IOBase) and not self.is_users(type(value)):
@@ -321,6 +325,16 @@ class Namespace:
     def _import(self, name: str, *args: Any) -> Any:
         """`import` inside the traced function."""
         return self.of(builtins.__import__(name, *args))
+
+
+def _unreadable(value: np.ndarray | np.void) -> UnsupportedError:
+    """The error of arrays that could change unseen: of a class of their own, or parts of such with fields."""
+    kind = type(value).__name__
+    what = (
+        f"a {kind}, a subclass of ndarray," if isinstance(value, np.ndarray) else f"a scalar of {value.dtype}"
+    )
+    fix = "give it np.asarray(...) of that, or its fields as arrays"
+    return UnsupportedError(f"{what} is not supported in a jitted function", loc=user_location(), fix=fix)
 
 
 class GlobalsView(dict[str, Any]):

@@ -8,6 +8,7 @@ nor 0.0 -0.0. It holds what it compares by identity, so that no identity is give
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from array import array
 from collections import deque
@@ -53,6 +54,7 @@ _STATELESS = (
 # Loggers, threads, jitted functions: what changes in them is not what a computation reads.
 _NOT_READ = {__name__.partition(".")[0], "logging", "numpy", "threading"}
 _PACKED = (array, bytearray)
+_BUFFERS = (memoryview, ctypes.Array, ctypes.Structure, ctypes.Union)
 _MUTABLE = (list, deque, dict, set, *_PACKED)
 _ITEMS = (tuple, list, deque, set, frozenset)
 _CONTAINERS = (list, dict, set, frozenset, deque, MappingProxyType)
@@ -82,7 +84,7 @@ class Standing:
 
 def has_state(value: Any) -> bool:
     """Whether the value can change while it stays the same object."""
-    mutable = (*_MUTABLE, MappingProxyType)
+    mutable = (*_MUTABLE, *_BUFFERS, MappingProxyType)
     return any(isinstance(part, mutable) or attributes_of(part) for part in reachable(value))
 
 
@@ -125,7 +127,9 @@ def attributes_of(value: Any) -> dict[str, Any]:
     kind = type(value)
     if kind is FunctionType:
         return {name: item for name, item in vars(value).items() if name != "__wrapped__"}
-    if isinstance(value, _STATELESS) or _home(kind) in _NOT_READ:
+    if kind is np.vectorize:
+        return {"pyfunc": value.pyfunc, "otypes": value.otypes}
+    if isinstance(value, _STATELESS) or (_home(kind) in _NOT_READ and not _is_polynomial(kind)):
         return {}
     slots = {
         name: getattr(value, name)
@@ -134,6 +138,11 @@ def attributes_of(value: Any) -> dict[str, Any]:
         if isinstance(member, MemberDescriptorType) and name != "__dict__" and hasattr(value, name)
     }
     return slots | dict(getattr(value, "__dict__", {}))
+
+
+def _is_polynomial(kind: type) -> bool:
+    """Whether objects of the class are NumPy's polynomials: what they compute is in their attributes."""
+    return issubclass(kind, np.poly1d) or kind.__module__.startswith("numpy.polynomial.")
 
 
 def _class_attributes(kind: type) -> dict[str, Any]:
@@ -220,12 +229,30 @@ def _state(value: Any, visited: set[int]) -> Hashable:
         if kind in _CONTAINERS:
             return kind, items
         return kind, items, tuple(_pairs(attributes_of(value).items(), visited))
+    return _state_of_object(value, visited)
+
+
+def _state_of_object(value: Any, visited: set[int]) -> Hashable:
+    kind = type(value)
     if issubclass(kind, _PACKED):
         return kind, getattr(value, "typecode", None), bytes(value)
+    if issubclass(kind, _BUFFERS):
+        return Same(value), bytes(value)
+    if _is_polynomial(kind):
+        return Same(value), tuple(_numbers(attributes_of(value)))
     hashing: Any = kind.__hash__
     itself = Same(value) if hashing in (None, object.__hash__) else (kind, value)
     classes = tuple(_state(part, visited) for part in _classes(value))
     return itself, tuple(_pairs(attributes_of(value).items(), visited)), classes
+
+
+def _numbers(attributes: Mapping[str, Any]) -> Iterator[Hashable]:
+    """The attributes of a polynomial, with the numbers in its arrays: code of NumPy's reads them."""
+    for name, item in attributes.items():
+        if isinstance(item, np.ndarray):
+            yield name, item.dtype, item.shape, item.tobytes()
+        else:
+            yield name, _state(item, set())
 
 
 def _pairs(items: Iterable[tuple[Any, Any]], visited: set[int]) -> Iterator[Hashable]:
