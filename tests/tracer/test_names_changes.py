@@ -6,9 +6,11 @@ import ctypes
 import dataclasses
 import functools
 import threading
+import weakref
 from array import array
 from collections import defaultdict, deque
 from collections.abc import Callable
+from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
@@ -275,6 +277,26 @@ def test_polynomials_that_change_are_noticed(made: Any) -> None:
     if made is not np.poly1d:
         held.coef = np.array([5.0, 6.0])
         assert_same(jitted(numbers()), numbers() * held(2.0) + held.coef[0])
+
+
+def test_what_weak_references_lead_to_is_noticed() -> None:
+    model = Model()
+    reference, by_name = weakref.ref(model), weakref.WeakValueDictionary(model=model)
+
+    def program(x: np.ndarray) -> Any:
+        return x * reference().gain + by_name["model"].gain  # type: ignore[union-attr]
+
+    jitted = arrayjit.jit(program)
+    for gain in (2.0, 3.0, 3.0):
+        model.gain = gain
+        assert_same(jitted(numbers()), program(numbers()))
+    assert jitted.stats().compiles == 2
+
+
+def test_files_are_read_before_the_call(tmp_path: Path) -> None:
+    np.save(tmp_path / "kept.npy", numbers())
+    with pytest.raises(arrayjit.UnsupportedError, match=r"np\.load in a jitted .* would give the same"):
+        arrayjit.jit(lambda x: x + np.load(tmp_path / "kept.npy"))(numbers())
 
 
 class Tagged(np.ndarray):

@@ -43,6 +43,9 @@ _TAKE_PARTS = frozenset((
 _JOIN = frozenset(("column_stack", "concat", "concatenate", "dstack", "hstack", "stack", "vstack"))
 """Those among them that join what is in a list, where each part may be a list of numbers."""
 
+_READERS = (np.fromfile, np.fromregex, np.genfromtxt, np.load, np.loadtxt)
+"""What reads files, which may hold something else at the next call."""
+
 _PROGRAMS = "val", "vander", "der", "int"
 """How those functions in `np.polynomial` end that need no number of their arguments to choose what to do.
 They know of no protocols, and are programs over functions that do."""
@@ -80,6 +83,8 @@ class NumpyFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if _module_name(self._function).startswith("numpy.random"):
             raise _the_same(f"np.random.{self._function.__name__}", "numbers")
+        if self._function in _READERS:
+            raise _the_same(f"np.{self._function.__name__}", "contents")
         finds_us = any(type(value) in _FOUND for value in (*args, *kwargs.values()))
         if finds_us and _is_program(self._function):
             return numpy_program(self._function)(*args, **kwargs)
@@ -151,6 +156,7 @@ _INSTEAD = {
     "numbers": "draw the numbers before the call and pass them as an argument",
     "time": "read the clock before the call and pass the number as an argument",
     "items": "pass the items as a list or an array",
+    "contents": "read the file before the call and pass the numbers as an argument",
 }
 
 

@@ -24,6 +24,7 @@ from types import (
     ModuleType,
 )
 from typing import Any
+from weakref import ReferenceType
 
 import numpy as np
 
@@ -103,6 +104,8 @@ def reachable(value: Any) -> Iterator[Any]:
 def _inside(value: Any) -> Iterable[Any]:
     if type(value) is MethodType:
         return (value.__self__,)
+    if isinstance(value, ReferenceType):
+        return (value(),)
     if issubclass(type(value), Standing):
         return value.items  # type: ignore[no-any-return]
     if isinstance(value, (dict, MappingProxyType)):
@@ -238,6 +241,8 @@ def _state_of_object(value: Any, visited: set[int]) -> Hashable:
         return kind, getattr(value, "typecode", None), bytes(value)
     if issubclass(kind, _BUFFERS):
         return Same(value), bytes(value)
+    if issubclass(kind, ReferenceType):
+        return Same(value), _state(value(), visited)
     if _is_polynomial(kind):
         return Same(value), tuple(_numbers(attributes_of(value)))
     hashing: Any = kind.__hash__
