@@ -258,9 +258,9 @@ class JitFunction(Generic[P, R]):
         """The target of a call: the call's, else the context's, else the decorator's, else the setting's. The
         threads that may share its loops: the call's, else the decorator's, else all of the device's. What may
         change bits: as the call says, else the decorator."""
-        wishes = (options.target, target_in_use(), self._options.target)
-        target = next((wish for wish in wishes if wish is not None), None)
-        target = default_target() if target is None else target
+        target = target_in_use() if options.target is None else options.target
+        if target is None:
+            target = default_target() if self._options.target is None else self._options.target
         if not isinstance(target, str):
             raise UnknownTarget(f"a target is named by a string, not by {target!r}", loc=user_location())
         threads = self._options.threads if options.threads is None else options.threads

@@ -56,6 +56,7 @@ _STATELESS = (
 _NOT_READ = {__name__.partition(".")[0], "logging", "numpy", "threading"}
 _PACKED = (array, bytearray)
 _BUFFERS = (memoryview, ctypes.Array, ctypes.Structure, ctypes.Union)
+_HOLDING = (*_PACKED, *_BUFFERS, ReferenceType)
 _MUTABLE = (list, deque, dict, set, *_PACKED)
 _ITEMS = (tuple, list, deque, set, frozenset)
 _CONTAINERS = (list, dict, set, frozenset, deque, MappingProxyType)
@@ -130,10 +131,10 @@ def attributes_of(value: Any) -> dict[str, Any]:
     kind = type(value)
     if kind is FunctionType:
         return {name: item for name, item in vars(value).items() if name != "__wrapped__"}
-    if kind is np.vectorize:
-        return {"pyfunc": value.pyfunc, "otypes": value.otypes}
-    if isinstance(value, _STATELESS) or (_home(kind) in _NOT_READ and not _is_polynomial(kind)):
+    if isinstance(value, _STATELESS):
         return {}
+    if _home(kind) in _NOT_READ:
+        return _attributes_read(value)
     slots = {
         name: getattr(value, name)
         for part in kind.__mro__
@@ -141,6 +142,13 @@ def attributes_of(value: Any) -> dict[str, Any]:
         if isinstance(member, MemberDescriptorType) and name != "__dict__" and hasattr(value, name)
     }
     return slots | dict(getattr(value, "__dict__", {}))
+
+
+def _attributes_read(value: Any) -> dict[str, Any]:
+    """The attributes that computations read of an object of NumPy's."""
+    if type(value) is np.vectorize:
+        return {"pyfunc": value.pyfunc, "otypes": value.otypes}
+    return dict(vars(value)) if _is_polynomial(type(value)) else {}
 
 
 def _is_polynomial(kind: type) -> bool:
@@ -232,23 +240,23 @@ def _state(value: Any, visited: set[int]) -> Hashable:
         if kind in _CONTAINERS:
             return kind, items
         return kind, items, tuple(_pairs(attributes_of(value).items(), visited))
-    return _state_of_object(value, visited)
-
-
-def _state_of_object(value: Any, visited: set[int]) -> Hashable:
-    kind = type(value)
-    if issubclass(kind, _PACKED):
-        return kind, getattr(value, "typecode", None), bytes(value)
-    if issubclass(kind, _BUFFERS):
-        return Same(value), bytes(value)
-    if issubclass(kind, ReferenceType):
-        return Same(value), _state(value(), visited)
-    if _is_polynomial(kind):
-        return Same(value), tuple(_numbers(attributes_of(value)))
+    if kind is not type and (issubclass(kind, _HOLDING) or _is_polynomial(kind)):
+        return _of_numbers(value, visited)
     hashing: Any = kind.__hash__
     itself = Same(value) if hashing in (None, object.__hash__) else (kind, value)
     classes = tuple(_state(part, visited) for part in _classes(value))
     return itself, tuple(_pairs(attributes_of(value).items(), visited)), classes
+
+
+def _of_numbers(value: Any, visited: set[int]) -> Hashable:
+    """The state of what is not described by its attributes alone."""
+    kind = type(value)
+    if issubclass(kind, ReferenceType):
+        return Same(value), _state(value(), visited)
+    if issubclass(kind, _HOLDING):
+        itself = kind if issubclass(kind, _PACKED) else Same(value)
+        return itself, getattr(value, "typecode", None), bytes(value)
+    return Same(value), tuple(_numbers(attributes_of(value)))
 
 
 def _numbers(attributes: Mapping[str, Any]) -> Iterator[Hashable]:
