@@ -13,11 +13,11 @@ behind that each cell is written and read in the order of before. What stores to
 row. Loops over the columns of a row meet as well where they can (`columns`).
 
 Steps of a loop that is made of such nests alone are taken two at a time, where the arrays are larger than the
-first cache, and where that holds the rows in between or the last one does not hold the arrays: they go
-through memory once for both. Waves of complex numbers, with values of their own along the border, take 0.55
-of the time where only memory holds them. Rows that hand anything on to others are taken in order, so
-that threads cannot share them: of two threads that wait for memory, one is enough, and nests that do little
-are left to one anyway.
+first cache, and where that holds all rows between the first one that is touched and the last, or the last
+cache does not hold the arrays: they go through memory once for both. Waves of complex numbers, with values of
+their own along the border, take 0.55 of the time where only memory holds them. Rows that hand anything on to
+others are taken in order, so that threads cannot share them: of two threads that wait for memory, one is
+enough, and nests that do little are left to one anyway.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class _Sweeping:
                 return False
             group.append(one)
         far = self.touched > self.caps.l3_bytes
-        if not far and _row_bytes(group) * (group[-1].behind + 1) > self.caps.l1_bytes:
+        if not far and _bytes_at_once(group) > self.caps.l1_bytes:
             return False
         return all(self.has_left(storage) for one in group for storage in one.does.writes)
 
@@ -314,6 +314,19 @@ def _row_bytes(group: Sequence[_Rows]) -> int:
     """How much a row of all arrays takes."""
     arrays = {storage for one in group for storage in (*one.does.reads, *one.does.writes)}
     return sum(storage.nbytes // storage.shape[0].constant for storage in arrays if storage.rank > 1)
+
+
+def _bytes_at_once(group: Sequence[_Rows]) -> int:
+    """How much the rows of all arrays take from the one that is touched first to the one touched last."""
+    places: dict[Tensor, set[int]] = {}
+    for one in group:
+        for tensor, index, _ in affine_accesses(one.loop.body):
+            if tensor.rank > 1 and index[0].coefficient(one.loop.symbol) == 1:
+                places.setdefault(tensor.storage, set()).add(index[0].offset - one.behind)
+    return sum(
+        (max(rows) - min(rows) + 1) * (storage.nbytes // storage.shape[0].constant)
+        for storage, rows in places.items()
+    )
 
 
 def _touched(body: tuple[Stmt, ...]) -> int:
