@@ -92,7 +92,8 @@ class Caps:
     from factors with 10 bits of fraction. Of cells of `packed` bytes, one instruction puts the lanes of a
     register that a mask chooses side by side. `divisions` says as how many additions of a register of 64
     bytes one division lasts, of float32s and of float64s; `ahead` how far ahead lines are asked for, `pipes`
-    what computes."""
+    what computes. With `pads`, grids that steps go through are copied to where their rows begin on
+    boundaries."""
 
     vector_bytes: int = 32
     registers: int = 16
@@ -110,6 +111,7 @@ class Caps:
     divisions: tuple[float, float] = (6.0, 9.0)
     ahead: Ahead = Ahead()
     pipes: Pipes = Pipes()
+    pads: bool = False
 
 
 @frozen

@@ -73,6 +73,7 @@ from .schedule.lag import lag
 from .schedule.order import order
 from .schedule.overlap import overlap
 from .schedule.pack import pack
+from .schedule.pad import pad
 from .schedule.panels import panels
 from .schedule.prefetch import prefetch
 from .schedule.quarters import quarters
@@ -349,12 +350,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(expand, after=("wrap",), why="definitions are written over variables, not over array cells"),
     Pass(simplify, after=("expand",), why="definitions leave constants to fold"),
     Pass(narrow, after=("simplify",), why="shifts and choices by known numbers are seen to be such", on=CPU),
-    Pass(
-        order,
-        after=("simplify",),
-        why="only loops that run more than once are worth a place in the nest",
-        on=CPU,
-    ),
+    Pass(order, after=("simplify",), why="only loops that run more than once need a place", on=CPU),
     Pass(
         steady,
         after=("simplify",),
@@ -373,9 +369,10 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         why="a nest that changes one of two arrays no longer changes the one that it looks around in",
         on=CPU,
     ),
+    Pass(pad, after=("interior",), why="which arrays take turns is settled, and rows are loops", on=CPU),
     Pass(
         lag,
-        after=("interior",),
+        after=("pad",),
         why="what is not copied is not waited for, and rows are those of memory",
         on=CPU,
     ),
@@ -562,6 +559,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         contract,
         abreast,
         pack,
+        pad,
         tile,
         crosswise,
         rows,

@@ -35,6 +35,7 @@ _ZEN5_CAPS = replace(
     _AVX512_CAPS,
     ahead=Ahead(further=4096, one=1024, second=False, rows=True),
     pipes=Pipes(at_once=4, multiplying=2, added=2, divides_apart=True, ahead=190),
+    pads=True,
 )
 
 CPUS = (

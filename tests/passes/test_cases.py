@@ -51,6 +51,7 @@ MACHINES = {
     "lag": Caps(l1_bytes=256, stack_bytes=64),
     "offload": Caps(gpu=GpuCaps(processors=4, busy_threads=512, wide=256, wide_again=512)),
     "overlap": Caps(vector_bytes=64, registers=32),
+    "pad": Caps(pads=True, l1_bytes=1024),
     "panels": Caps(l1_bytes=1024),
     "portion": Caps(l1_bytes=768),
     "prefetch": Caps(l1_bytes=4096, l2_bytes=32 * 1024, l3_bytes=192 * 1024),
