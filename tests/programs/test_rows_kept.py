@@ -48,7 +48,7 @@ def test_rows_that_are_kept_have_numpy_s_bits(
     a = np.random.default_rng(0).uniform(-1, 1, shape).astype(dtype)
     wanted = program(a)
     schedule = Schedule(
-        sizes=(("l1_bytes", 2048), ("l2_bytes", 8192), ("threads", threads), ("thread_work", 50))
+        sizes=(("l1_bytes", 2048), ("l2_bytes", 10240), ("threads", threads), ("thread_work", 50))
     )
     built = build(trace_function(program, (a,), {}).computation, "sync_llvm", schedule=schedule)
     notes = {note.partition(":")[0] for note in built.optimized.kernel.notes}

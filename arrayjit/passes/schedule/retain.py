@@ -19,7 +19,7 @@ beyond the ends of the loops is computed after the row. That pays where a value 
 to store and to load again. The largest values come first: what only they needed is no longer computed at all.
 
 Rows now go in order. The nest is cut into strips of columns, which threads share, and whose rows stay in the
-second cache.
+second cache, those that are read again and those that come and go among them.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class _Retaining:
 
     def in_order(self, around: Sequence[For], rows: _Rows, threads: int) -> Sequence[Stmt]:
         """The nest with rows in order, in strips for so many threads; nothing if these are too narrow."""
-        most = rows.extents[0] * self.caps.l2_bytes // (2 * rows.nbytes(rows.extents))
+        most = rows.extents[0] * self.caps.l2_bytes // (2 * rows.nbytes(rows.extents) + rows.touched())
         width = _width(rows.extents[0], most, threads)
         if not rows.is_wide(width):
             return ()
@@ -290,6 +290,18 @@ class _Rows:
     def nbytes(self, extents: Sequence[int]) -> int:
         """What is kept of a row whose loops go through so many cells."""
         return sum(one.nbytes(extents) for one in self.kept)
+
+    def touched(self) -> int:
+        """How many bytes the rows of arrays have that an iteration touches, from the first to the last."""
+        places: dict[tuple[Tensor, int], set[int]] = {}
+        for tensor, index, _ in affine_accesses(self.body):
+            for axis, position in enumerate(index):
+                if position.coefficient(self.loop.symbol) == 1:
+                    places.setdefault((tensor, axis), set()).add(position.offset)
+        return sum(
+            (max(rows) - min(rows) + 1) * math.prod(self.extents) * tensor.dtype.itemsize
+            for (tensor, _), rows in places.items()
+        )
 
     def is_wide(self, width: int) -> bool:
         """Is a row of a strip worth a loop, and does little of all that is kept lie beyond its ends?"""
