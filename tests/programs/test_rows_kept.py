@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from arrayjit.compile import build
-from arrayjit.ir.code import Schedule
+from arrayjit.ir.code import Caps, Pipes, Schedule
+from arrayjit.passes.manager import optimize
 from arrayjit.tracer.calls.function import trace_function
 
 
@@ -56,3 +57,20 @@ def test_rows_that_are_kept_have_numpy_s_bits(
     ours = np.empty_like(wanted)
     built.load().launch([a.ctypes.data, ours.ctypes.data])
     assert np.array_equal(ours, wanted)
+
+
+@pytest.mark.parametrize(
+    ("program", "at_once", "l3_bytes", "is_kept"),
+    [
+        (lambda a: laplacian(laplacian(a)), 4, 1 << 22, True),
+        (lambda a: laplacian(laplacian(a)), 4, 1 << 18, False),
+        (lambda a: laplacian(laplacian(a)), 2, 1 << 18, True),
+        (lambda a: np.diff(np.sqrt(a), axis=0), 4, 1 << 18, True),
+    ],
+)
+def test_additions_are_done_again_while_memory_is_waited_for(
+    program: Callable[[np.ndarray], np.ndarray], at_once: int, l3_bytes: int, is_kept: bool
+) -> None:
+    caps = Caps(64, 32, l2_bytes=1 << 17, l3_bytes=l3_bytes, pipes=Pipes(at_once=at_once))
+    kernel = optimize(trace_function(program, (np.ones((300, 300)),), {}).computation, caps).kernel
+    assert any(note.startswith("retain") for note in kernel.notes) == is_kept
