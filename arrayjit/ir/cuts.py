@@ -53,8 +53,8 @@ def _is_plain(stmt: Stmt, own: set[Variable]) -> bool:
             changed = locals_updated(inside)
             own = own | locals_defined(inside)
             return all(isinstance(inner, (Define, If, Update)) for inner in inside) and changed <= own
-        case Store(accum=accum, bypass=bypass):
-            return accum is None and not bypass
+        case Store(accum=accum):
+            return accum is None
         case _:
             return isinstance(stmt, (Define, Prefetch))
 

@@ -360,6 +360,9 @@ class Body(Statements):
         start = writer.add(lo, before)
         end = writer.add(start, whole_vectors(writer, start, hi, 1, lanes))
         vectors = partial(self._repeat, loop.symbol, start, end, lanes, (), partial(self._lanes_of, loop))
+        if loop.cuts:
+            last = writer.add(end, -lanes)
+            vectors = partial(self._overlapping, loop, start, end, partial(lesser, writer, last))
         self._guarded(writer.compare("slt", start, end), (), partial(self._if_alike, alike, vectors))
 
         def edge() -> None:

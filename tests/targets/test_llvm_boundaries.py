@@ -15,7 +15,7 @@ from arrayjit.ir.assign import ArrayParam, IndexParam
 from arrayjit.ir.dtype import BOOL, F32, F64, named
 from arrayjit.ir.expr import Const, Local, Variable
 from arrayjit.ir.index import Affine, Symbol
-from arrayjit.ir.loops import Define, For, Kernel, Update
+from arrayjit.ir.loops import Define, For, If, Kernel, Update
 from arrayjit.ir.tensor import Tensor
 
 MARGIN = 256
@@ -62,6 +62,33 @@ def test_every_start_and_length(dtype, lanes, aligned):
             around, result = lying(cells, offset, dtype.numpy)
             procedure.launch([source.ctypes.data, result.ctypes.data], [cells])
             assert is_all_there_is(around, result, source), (offset, cells)
+
+
+@pytest.mark.parametrize("cuts", [(1,), (4,), (1, 3), (1, 2, 4)], ids=str)
+@pytest.mark.parametrize("seldom", [[], [0], [40, 41], [-1]], ids=str)
+@pytest.mark.parametrize("lanes", [8, 16])
+def test_parts_of_what_goes_past_the_caches(cuts, seldom, lanes):
+    n, i = static("n"), Symbol("i")
+    x, out = (Tensor(label, (Affine.of(n),), F64) for label in ("x", "out"))
+    a, b, c = (Variable(name, F64) for name in "abc")
+    body = (
+        Define(a, at(x, i)),
+        Define(b, call("multiply", Local(a), Local(a))),
+        Define(c, call("sqrt", Local(b))),
+        If(call("less", Local(a), Const(0.0, F64)), (Update(c, call("negative", Local(b))),), seldom=True),
+        past(out, i, value=call("add", Local(c), Local(a))),
+    )
+    params = (IndexParam(n), ArrayParam(x, "read"), ArrayParam(out, "write"))
+    procedure = link(Kernel("parts", params, (vector(i, n, *body, lanes=lanes, cuts=cuts),)))
+    for offset in range(8):
+        for cells in (lanes, lanes + 1, 2 * lanes, 5 * lanes - 1, 61, 100):
+            source = np.random.default_rng(cells).uniform(1, 9, cells)
+            source[[place for place in seldom if place < cells]] *= -1
+            around, result = lying(cells, offset, np.float64)
+            procedure.launch([source.ctypes.data, result.ctypes.data], [cells])
+            squares = source * source
+            expected = np.where(source < 0, -squares, np.sqrt(squares)) + source
+            assert is_all_there_is(around, result, expected), (offset, cells)
 
 
 @pytest.mark.parametrize("offset", range(8))

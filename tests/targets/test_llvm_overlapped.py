@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 from handmade import at, call, f64, put, run, static, vector
 
+from arrayjit.ir.code import Caps, Pipes
 from arrayjit.ir.dtype import F64, from_numpy
 from arrayjit.ir.expr import Const, Local, Variable
 from arrayjit.ir.index import Affine, Symbol
 from arrayjit.ir.loops import Define, If, Update
 from arrayjit.ir.tensor import Tensor
+from arrayjit.passes.manager import optimize
+from arrayjit.tracer.calls.function import trace_function
 
 
 def number(value):
@@ -119,3 +122,19 @@ def test_nothing_is_done_twice_to_cells_that_are_read_and_written(cuts, places):
     values[0, list(places)] = 7.0
     loop = vector(i, cells, *body, put(x, i, value=last), cuts=cuts)
     run((loop,), reads=[(y, values[1])], writes=[(x, values[0])])
+
+
+@pytest.mark.parametrize(("multiplying", "is_cut"), [(2, True), (1, False)])
+def test_results_past_the_caches_are_cut_where_they_take_longer_than_memory(multiplying, is_cut):
+    def unit(x):
+        return 0.5 * x * (1 + np.tanh(0.8 * (x + 0.04 * x * x * x)))
+
+    def hyperbolic(x):
+        return np.tanh(x)
+
+    pipes = Pipes(at_once=4, multiplying=multiplying, added=2, divides_apart=True, ahead=190)
+    caps = Caps(64, 32, l3_bytes=1 << 16, pipes=pipes)
+    for program, is_long in ((unit, True), (hyperbolic, False)):
+        notes = optimize(trace_function(program, (np.ones(1 << 16, "f4"),), {}).computation, caps).notes
+        assert any(note.startswith("bypass") for note in notes)
+        assert any(note.startswith("overlap") for note in notes) == (is_long and is_cut)
