@@ -11,8 +11,8 @@
 Values are numbered: a node's number follows from its op and its operands' numbers, a load's from its
 cell and from how often its storage may have been written, a local's from its definition. Equal numbers
 are equal values. A first walk numbers and counts, a second one writes; what is used once stays where it
-stood. A store names the value that later loads of its cell give. A condition that raised would have raised
-before: whatever else raises on it is left out.
+stood. A store names the value that later loads of its cell give, a copy of a local that changes what that is
+until it does. A condition that raised would have raised before: whatever else raises on it is left out.
 """
 
 from __future__ import annotations
@@ -146,16 +146,15 @@ class _Numbering:
         return roots
 
     def _forget(self, mark: int) -> None:
-        """Leave the body in which all values from `mark` on became known."""
+        """Leave the body in which all values from `mark` on became known, some of them anew."""
         for key in self._trail[mark:]:
-            del self._known[key]
+            self._known.pop(key, None)
         del self._trail[mark:]
 
     def _effect(self, stmt: Stmt, roots: list[int]) -> None:
         match stmt:
             case Define(variable=variable) if variable not in self.changing:
-                if not isinstance(self.values[roots[0]].expr, Local):
-                    self._definitions[variable] = roots[0]
+                self._define(variable, roots[0])
             case Define(variable=variable) | Update(variable=variable):
                 self._touch({variable})
             case Store(tensor=tensor, index=index, accum=None):
@@ -175,6 +174,15 @@ class _Numbering:
                 self._touch(self._changed[id(stmt)])
             case _:
                 pass
+
+    def _define(self, variable: Variable, number: int) -> None:
+        """What a local is from then on. A copy of one that changes stands for it until it does."""
+        match self.values[number].expr:
+            case Local(variable=copied) if copied in self.changing:
+                here = "local", copied, self._versions.get(copied, 0)
+                self._learn(here, self._number(Local(variable)))
+            case _:
+                self._definitions[variable] = number
 
     def _touch(self, changed: set[Mutable]) -> None:
         for item in changed:
@@ -257,7 +265,8 @@ class _Writer:
 
     def _define(self, stmt: Define, value: _Value, lines: list[Stmt]) -> None:
         """A definition stays unless another local holds its value already."""
-        if value.variable is not None:
+        is_copy = isinstance(value.expr, Local) and value.expr.variable not in self._changing
+        if value.variable is not None or is_copy:
             return
         lines.append(Define(stmt.variable, self._over_operands(value, lines)))
         if not isinstance(value.expr, (Const, Index, Local)):
