@@ -91,11 +91,13 @@ def alternating(parts: Sequence[Sequence[Item]]) -> list[tuple[int, Item]]:
 
 def handed_on(parts: Sequence[Sequence[Stmt]]) -> list[list[Variable]]:
     """For each part the locals of parts before it that it or a later one needs."""
+    needed, later = set[Variable](), list[set[Variable]]()
+    for part in reversed(parts):
+        needed = needed.union(locals_read(tuple(part)))
+        later.append(needed)
+    made: list[Variable] = []
     found: list[list[Variable]] = []
-    for number in range(len(parts)):
-        before = (stmt for part in parts[:number] for stmt in part)
-        later = tuple(stmt for part in parts[number:] for stmt in part)
-        needed = set(locals_read(later))
-        made = (stmt.variable for stmt in before if isinstance(stmt, Define))
-        found.append([variable for variable in made if variable in needed])
+    for part, wanted in zip(parts, reversed(later), strict=True):
+        found.append([variable for variable in made if variable in wanted])
+        made += (stmt.variable for stmt in part if isinstance(stmt, Define))
     return found

@@ -29,6 +29,7 @@ registers are few.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -224,19 +225,25 @@ class _Chain:
         cycles, operations = self._cycles(), self._operations()
         constants = registers_of_constants(_usual(self.body))
         widest = max(map(_size, self.body))
-        found: list[tuple[float, For]] = []
+        best: For | None = None
+        shortest = math.inf
         for way in ways:
             chain = self._longest_of_parts(way) / TURNS
-            cuts = [self.in_parts(one, way, times) for one in some]
-            if not may_be_cut(cuts[0]):
+            whole = self.in_parts(some[0], way, times)
+            if not may_be_cut(whole):
                 continue
-            beyond = sum(map(len, handed_on(parts_of(cuts[0])))) - HANDED * operations
-            for cut in filter(_is_still_aligned, cuts):
+            beyond = max(0.0, sum(map(len, handed_on(parts_of(whole)))) - HANDED * operations)
+            for one in some:
+                cut = replace(whole, lanes=one.lanes)
                 registers = max(1, cut.lanes * widest // REGISTER_BYTES)
+                turn = round(max(cycles, chain / registers) + beyond, 2)
+                if turn >= shortest or not _is_still_aligned(cut):
+                    continue
                 reading = READ * (constants + most_registers(cut) - REGISTERS)
-                turn = max(cycles, max(reading, chain) / registers) + max(0.0, beyond)
-                found.append((round(turn, 2), cut))
-        return min(found, key=lambda item: item[0], default=(0.0, None))[1]
+                turn = max(turn, round(reading / registers + beyond, 2))
+                if turn < shortest:
+                    best, shortest = cut, turn
+        return best
 
     def _longest_of_parts(self, way: Way) -> int:
         """The cycles of the longest chain within a part."""
