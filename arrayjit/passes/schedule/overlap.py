@@ -178,10 +178,12 @@ class _Chain:
         return self._in_sight() > self._cycles() + branched * len(self.seldom)
 
     def waits_for_memory(self) -> bool:
-        """Does what one register reads, and stores past the caches, take longer than that to come and go?"""
+        """Does what one register reads, and stores past the caches, take longer to come and go? Where there
+        are branches, as in powers, nothing was seen to be gained."""
         accesses = sum(isinstance(node, (Load, Gather)) for node in _nodes(_usual(self.body)))
         stores = sum(isinstance(stmt, Store) for stmt in self.body)
-        return self.caps.pipes.multiplying == 1 or self._in_sight() < STREAMED * (accesses + stores)
+        long = self._in_sight() >= STREAMED * (accesses + stores)
+        return self.caps.pipes.multiplying == 1 or bool(self.seldom) or not long
 
     def _in_sight(self) -> float:
         """After how many cycles the operations of one register have all come into sight."""
