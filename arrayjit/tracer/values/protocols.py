@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, NoReturn
 
 import numpy as np
 
-from ...errors import UnsupportedError
+from ...errors import NumberError, UnsupportedError
 from ...ir.ops import OPS, Op
 from ..record.registry import FUNCTIONS, UFUNC_METHODS, AnyCallable, method
 from ..record.trace import current_trace, user_location
 from .array import SymbolicArray
-from .elementwise import elementwise, store
+from .elementwise import copy, elementwise, store
+from .layout import contiguity
 
 __all__ = ["ops_of"]
 
-_IGNORED = {"subok": (True,), "order": ("K", "C", "A")}
+_IGNORED = {"subok": (True, False)}
 
 
 def _table() -> dict[np.ufunc, tuple[Op, ...]]:
@@ -66,12 +68,14 @@ def array_ufunc(self: SymbolicArray, ufunc: np.ufunc, how: str, *inputs: Any, **
     casting = options.pop("casting", "same_kind")
     if casting not in ("same_kind", "unsafe") or (dtype is not None and casting == "unsafe"):
         _refuse(f"{ufunc.__name__}({casting=}{'' if dtype is None else ', dtype=...'})")
+    order = _order(options.pop("order", "K"), inputs)
     for name, value in options.items():
         if value not in _IGNORED.get(name, ()):
             _refuse(f"{ufunc.__name__}({name}={value!r})")
     if len(ops) == 1:
-        return elementwise(ops[0], *inputs, out=outs[0], where=where, dtype=dtype, casting=casting)
-    results = [elementwise(op, *inputs, where=where, dtype=dtype) for op in ops]
+        result = elementwise(ops[0], *inputs, out=outs[0], where=where, dtype=dtype, casting=casting)
+        return result if outs[0] is not None else _laid_out(result, order)
+    results = [_laid_out(elementwise(op, *inputs, where=where, dtype=dtype), order) for op in ops]
     return tuple(
         result if out is None else _moved(ufunc.__name__, result, out, where, casting)
         for result, out in zip(results, outs, strict=True)
@@ -88,6 +92,30 @@ def array_function(
     if ours is None:
         _refuse(name)
     return _called(ours, name, args, kwargs)
+
+
+def _order(order: Any, inputs: Sequence[Any]) -> str:
+    """In which order a fresh result lies in memory: C's, Fortran's, or that of the operands (K)."""
+    asked = str(order).upper()
+    if asked not in ("C", "F", "A", "K"):
+        words = f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})"
+        raise NumberError(words, loc=user_location(), fix="order='C'")
+    if asked != "A":
+        return asked
+    arrays = [value for value in inputs if isinstance(value, (SymbolicArray, np.ndarray)) and value.ndim]
+    return "F" if all(_is_fortran(array) for array in arrays) else "C"
+
+
+def _is_fortran(array: SymbolicArray | np.ndarray) -> bool:
+    if isinstance(array, np.ndarray):
+        return bool(array.flags.f_contiguous)
+    return contiguity(array.cells, "F") is True
+
+
+def _laid_out(result: SymbolicArray, order: str) -> SymbolicArray:
+    """A fresh result in the order that the program asks for."""
+    is_there = order == "K" or result.ndim < 2 or contiguity(result.cells, order) is True
+    return result if is_there else copy(result, order)
 
 
 def _moved(name: str, result: SymbolicArray, out: SymbolicArray, where: Any, casting: str) -> SymbolicArray:
