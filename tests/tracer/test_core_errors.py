@@ -321,6 +321,19 @@ def test_a_symbolic_array_says_what_it_is() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: str(x[0]),
+        lambda x: (x, {f"at {x[0]}": 1}),
+        lambda x: [x.sum(), repr(x)],
+    ],
+)
+def test_the_text_of_a_traced_value_is_no_result(program: Callable[..., Any]) -> None:
+    with pytest.raises(ConcretizationError, match="the text of a value that is known only when it runs"):
+        trace_and_interpret(program, np.ones(3))
+
+
 def test_an_index_out_of_range_at_run_time() -> None:
     def pick(x: np.ndarray, index: np.ndarray) -> np.ndarray:
         return x[index]

@@ -44,9 +44,9 @@ from ..record.retrace import Decisions, Reason, Retrace, told
 from ..record.sameness import Held
 from ..record.state import reachable
 from ..record.trace import Trace, current_trace, location_of, recording, user_location
-from ..record.tree import Structure, flatten, statics
+from ..record.tree import Node, Static, Structure, flatten, statics
 from ..record.view import same_cells
-from ..values.array import SymbolicArray, describe
+from ..values.array import TEXT, SymbolicArray, describe
 from ..values.elementwise import as_operand, copy
 from ..values.fitting import Operand
 from ..values.integer import SymbolicInt, number
@@ -180,6 +180,7 @@ def _run(
     for constant in statics(structure):
         if not namespace.met(constant):
             _require_constant(constant, here)
+    _require_texts(structure, here)
     try:
         leaves = _as_lists_hold_them(leaves)
         require_shared_by_none(leaves, trace)
@@ -188,6 +189,20 @@ def _run(
     except UserError as error:
         error.loc = here
         raise
+
+
+def _require_texts(structure: Structure, here: Location | None) -> None:
+    """Raise where a text or a key in the result was made of a traced value."""
+    match structure:
+        case Static(value=str() as text) if TEXT in text:
+            raise ConcretizationError(
+                f"the function returns the text of a value that is known only when it runs: {text!r}",
+                loc=here,
+                fix="return the value itself, and make the text after the call",
+            )
+        case Node(keys=keys, children=children):
+            for part in (*map(Static, keys), *children):
+                _require_texts(part, here)
 
 
 def _noted(trace: Trace) -> tuple[str, ...]:

@@ -28,13 +28,16 @@ from ..record.view import View
 from .extents import is_at_least, product
 from .integer import python_int
 
-__all__ = ["PythonNumber", "SymbolicArray", "describe"]
+__all__ = ["TEXT", "PythonNumber", "SymbolicArray", "describe"]
 
 _BINARY = (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor",
     "lshift", "rshift",
 )  # fmt: skip
 _TRUTH = "whether it is true"
+TEXT = "<traced "
+"""How the text of a traced array begins, which is for messages while the function is traced."""
+
 _NO_TEXT = "print the result after the call"
 _ONLY_ONE = "only 0-dimensional arrays can be converted to Python scalars"
 _PLAIN = (
@@ -288,7 +291,7 @@ class SymbolicArray:
     def __repr__(self) -> str:
         if self.weak is not None and self.record.is_open:
             _needs_value(self, "as text", _NO_TEXT)
-        return f"<traced {describe(self)}>"
+        return f"{TEXT}{describe(self)}>"
 
 
 def describe(array: SymbolicArray) -> str:
