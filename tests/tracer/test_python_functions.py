@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable
 from copy import deepcopy
@@ -205,6 +206,33 @@ def test_functions_are_mapped_over_items() -> None:
     as_in_python(lambda x: (sum(map(lambda a, b: a * b, x, x[::-1])), list(map(max, x, x[::-1]))), (X,))
     as_in_python(lambda x: (max(map(abs, x)), any(map(lambda v: v > 2, x)), list(map(float, [1, 2]))), (X,))
     assert_kept(lambda x: sum(map(abs, np.concatenate([x] * 20))))
+
+
+BY_NAME = {"max": max, "min": min, "sum": sum, "any": any, "len": len}
+
+
+class Chooses:
+    best = staticmethod(max)
+
+    def __init__(self, worst: Callable[..., Any] = min) -> None:
+        self.worst = worst
+
+
+def test_functions_are_the_same_in_tables_and_as_arguments() -> None:
+    def called(function: Callable[..., Any], x: Any) -> Any:
+        return function(x[0], x[1])
+
+    as_in_python(lambda x: [function(x[0], x[1]) for function in (min, max)], (X,), (-X,))
+    as_in_python(lambda x: [BY_NAME[name](x) for name in ("max", "min", "sum", "len")], (X,), (WITH_NAN,))
+    as_in_python(lambda x: BY_NAME["any"](x > 9), (X,), (-X,))
+    as_in_python(lambda x: (called(max, x), functools.partial(called, min)(x)), (X,), (-X,))
+    as_in_python(lambda x: functools.partial(max, x[0])(x[1]), (X,), (-X,))
+    as_in_python(lambda x: (Chooses.best(x[0], x[1]), Chooses().worst(x[0], x[1])), (X,), (-X,))
+    as_in_python(lambda x: list(itertools.accumulate(x, max)), (X,), (X[:1],))
+    as_in_python(lambda x: np.apply_along_axis(max, 0, x.reshape(2, 3)), (X,))
+    as_in_python(lambda x: np.vectorize(max)(x, x[::-1]), (X,))
+    as_in_python(lambda x: (BY_NAME["max"] is max, max.__name__, {max: 2}[max], max(2, 3)), (X,))
+    assert arrayjit.jit(lambda x: max)(X) is max
 
 
 def test_numbers_and_constants() -> None:

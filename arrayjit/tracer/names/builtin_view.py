@@ -1,6 +1,6 @@
 """Python's own functions as the traced function sees them: what they need of numbers, the compiled function
-computes. Where nothing is traced they do what Python's do; and the user's code gets them only where it calls
-Python's by name.
+computes. Where nothing is traced they do what Python's do. Functions (`max`) are ours wherever the user's
+code meets them, in tables and as arguments too; types (`float`) only where it calls them by name.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import operator
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping
-from functools import partial, reduce
+from functools import partial, reduce, wraps
 from inspect import CO_OPTIMIZED
-from types import FrameType, GeneratorType
+from types import BuiltinFunctionType, FrameType, GeneratorType
 from typing import Any
 
 from ...errors import ConcretizationError, DTypeError
@@ -38,7 +38,7 @@ from ..values.numbers import as_affine
 from ..values.rows import Rows, rows_of
 from .stopping import asked
 
-__all__ = ["Builtins", "as_called"]
+__all__ = ["PLAIN_FUNCTIONS", "Builtins", "as_called"]
 
 _ABSENT: Any = object()
 _FEW = 4
@@ -381,15 +381,22 @@ _CALLED: Mapping[Any, Callable[..., Any]] = {
 
 
 def as_called(value: Any, frame: FrameType) -> Any:
-    """What the frame gets for a value that it loads by name: what it is about to call may be replaced. So
-    `float(x)` converts a traced number, and `x.dtype == float` compares with Python's type."""
+    """What the frame gets for a value that it loads by name: a type may be replaced that it is about to call.
+    So `float(x)` converts a traced number, and `x.dtype == float` compares with Python's type."""
     if type(value) not in _REPLACED:
         return value
     ours = _CALLED.get(value)
-    return ours if ours is not None and is_called(frame) else value
+    if ours is None:
+        return value
+    return ours if value in PLAIN_FUNCTIONS or is_called(frame) else value
 
 
 _REPLACED = {type(value) for value in _CALLED}
+
+PLAIN_FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
+    value: wraps(value)(ours) for value, ours in _CALLED.items() if type(value) is BuiltinFunctionType
+}
+"""Python's functions that are no types, and ours."""
 
 
 class Builtins(dict[str, Any]):

@@ -45,7 +45,7 @@ from ..record.trace import Trace, user_location
 from ..record.tree import Opened
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_operand
-from .builtin_view import Builtins, as_called
+from .builtin_view import PLAIN_FUNCTIONS, Builtins, as_called
 from .mathematics import MATH
 from .modules import Fleeting, ModuleView, NdarrayView, NumpyFunction, Unreadable, array_method, is_numpy
 from .objects import Objects
@@ -95,6 +95,8 @@ class Namespace:
         self._builtins = Builtins({**vars(builtins), **BUILTINS})
         self._builtins["__import__"] = self._import
         self._objects = Objects(self)
+        for function, ours in PLAIN_FUNCTIONS.items():
+            self.remember(function, ours)
         self._ways: Mapping[type, Callable[[Any], Any]] = {
             FunctionType: self._function,
             MethodType: self._method,
