@@ -390,6 +390,16 @@ def test_math_of_integers() -> None:
     calls = [(x,) for x in numbers]
     as_in_python(lambda x: (math.gcd(x[0], x[1]), math.gcd(12, int(x[1]), x[0]), math.isqrt(x[0])), *calls)
     as_in_python(lambda x: math.gcd(x[0], 2), (X,))
+    pairs = [
+        np.array(pair) for pair in ((4, 6), (0, 0), (0, 5), (-4, 6), (7, -7), (2**40, 2**20 * 3), (1, 1))
+    ]
+    as_in_python(
+        lambda x: (math.lcm(x[0], x[1]), math.lcm(int(x[0]), 12, x[1]), math.lcm(x[1])),
+        *((x,) for x in pairs),
+    )
+    as_in_python(lambda x: math.lcm(x[0], 2), (X,))
+    with pytest.raises(OverflowError):
+        arrayjit.jit(lambda x: math.lcm(x[0], x[1]))(np.array([2**62 - 1, 2**61]))
 
 
 def test_gamma_functions_in_loops_are_kept() -> None:

@@ -143,6 +143,19 @@ def gcd(*integers: Any) -> Any:
     return reduce(_euclid, (to_int(_integer(one, "gcd")) for one in integers), 0)
 
 
+def lcm(*integers: Any) -> Any:
+    """`math.lcm(*integers)`."""
+    if all(scalar(one) is None for one in integers):
+        return math.lcm(*integers)
+    return reduce(_multiple, (to_int(_integer(one, "lcm")) for one in integers), 1)
+
+
+def _multiple(one: Any, other: Any) -> Any:
+    """The least common multiple of two numbers: 0 where either is 0."""
+    divisor = gcd(one, other)
+    return abs(one // (divisor + to_int(divisor == 0)) * other)
+
+
 def _euclid(one: Any, other: Any) -> Any:
     """The greatest common divisor of two numbers, in fewer steps than the op takes for any numbers."""
 
@@ -246,6 +259,7 @@ MATH: Mapping[Callable[..., Any], Callable[..., Any]] = {
     math.hypot: hypot,
     math.isclose: isclose,
     math.isqrt: isqrt,
+    math.lcm: lcm,
     math.ldexp: ldexp,
     math.lgamma: _by_steps("lgamma", log_gamma),
     math.log: log,
