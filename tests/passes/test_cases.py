@@ -59,7 +59,6 @@ MACHINES = {
     "scan": Caps(gpu=GpuCaps()),
     "sections": Caps(l1_bytes=256, l2_bytes=1024),
     "segments": Caps(threads=4),
-    "swap": Caps(l1_bytes=256),
     "sweep": Caps(l1_bytes=256, l2_bytes=2048, l3_bytes=4096),
     "tile": Caps(vector_bytes=64, registers=32),
     "alternate": Caps(l1_bytes=1024),

@@ -81,7 +81,7 @@ def swap(kernel: Kernel, caps: Caps) -> Kernel:
         for param in kernel.params
         if isinstance(param, ArrayParam) and param.access != "write"
     }
-    swapping = _Swapping(caps.l1_bytes, shown, counts(kernel.body), given(kernel.params))
+    swapping = _Swapping(shown, counts(kernel.body), given(kernel.params))
     body = swapping.parts(swapping.body(kernel.body))
     return kernel.with_body(body, swapping.notes)
 
@@ -103,11 +103,9 @@ class _Copied:
 
 @slotted
 class _Swapping:
-    """`near` is the size of the cache from which copying costs next to nothing; the caller sees the arrays
-    `shown` even when the kernel is left by an exception; `uses` are those of the whole kernel, `given` its
-    parameters."""
+    """The caller sees the arrays `shown` even when the kernel is left by an exception; `uses` are those of the
+    whole kernel, `given` its parameters."""
 
-    near: int
     shown: set[Tensor]
     uses: Counter[Tensor]
     given: frozenset[Tensor]
@@ -149,7 +147,7 @@ class _Swapping:
         Only the copy may write to that array."""
         before, copied, after = loop.body[:at], loop.body[at], loop.body[at + 1 :]
         both = {into, source}
-        if into.nbytes <= self.near or not self.given.isdisjoint(both) or not _has_room(into, source):
+        if not self.given.isdisjoint(both) or not _has_room(into, source):
             return False
         if any(tensor.storage in both and tensor not in both for tensor in _touched(loop.body)):
             return False
@@ -181,7 +179,7 @@ class _Swapping:
         """The copy of those cells that still have to be copied; None where that does not pay, or it matters
         which array is which."""
         both = copied.names
-        if len(both) != 2 * len(copied.pairs) or any(into.nbytes <= self.near for into, _ in copied.pairs):
+        if len(both) != 2 * len(copied.pairs):
             return None
         if any(isinstance(stmt, Raise) for stmt in walk_statements(body)) and not self.shown.isdisjoint(both):
             return None
