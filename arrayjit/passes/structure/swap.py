@@ -103,8 +103,8 @@ class _Copied:
 
 @slotted
 class _Swapping:
-    """The caller sees the arrays `shown` even when the kernel is left by an exception; `uses` are those of the
-    whole kernel, `given` its parameters."""
+    """The caller sees the arrays `shown` even when the kernel is left by an exception; `uses` are those of
+    the whole kernel, `given` its parameters."""
 
     shown: set[Tensor]
     uses: Counter[Tensor]
