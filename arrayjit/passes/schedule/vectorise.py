@@ -13,8 +13,8 @@ other is one access per lane.
 
 Lanes follow from the body and its trip count, never from the machine: they are part of what an accumulating
 loop means, unless it goes in lockstep. A light body that accumulates gets 256 bytes (four 64-byte registers,
-so that additions overlap), 128 if it looks for two extremes among what it reads, 64 if it has several sums;
-other bodies 64 or 128 bytes of the widest element: 128 if they are light, in lockstep, or deep and read few
+so that additions overlap), 128 if it has several sums of integers or looks for two extremes among what it reads,
+64 if it has several other sums; other bodies 64 or 128 bytes of the widest element: 128 if they are light, in lockstep, or deep and read few
 cells, since of a long chain of arithmetic a processor overlaps few iterations by itself, and many values run
 out of registers. It is the work in the innermost loops that counts, and of many integers the width in which
 `cascade` adds them up. A row of a
@@ -263,7 +263,10 @@ class _Facts:
         cells = {cell for stmt in hot for expr in expressions(stmt) for cell in loads(expr)}
         light, few = cost <= LIGHT_COST, not recurrent and len(cells) <= FEW_CELLS
         deep = (few and DEEP_COST[0] <= usual <= DEEP_COST[1]) or loop.kind is LoopKind.SEQUENTIAL
-        together = 4 if len(sums) < 2 else 2 if len(sums) == 2 and _are_read(outer, cost) else 1
+        # To go round the loop takes as long as to add integers, which wait for nothing else.
+        counts = not any(variable.dtype.is_inexact for variable in sums)
+        few_extremes = len(sums) == 2 and _are_read(outer, cost)
+        together = 4 if len(sums) < 2 else 2 if counts or few_extremes else 1
         registers = (together if recurrent else 2) if light else 2 if deep else 1
         if in_rows and outer and all(stmt.contract for stmt in outer):
             registers = 1
