@@ -12,7 +12,7 @@ from ..errors import CompilerBug
 from ..frozen import frozen
 from ..ir.boundaries import ALONE
 from ..ir.dtype import BOOL, I64, DType
-from ..ir.expr import Load
+from ..ir.expr import Gather, Index, Load
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Kernel, PlaceKind
 from ..ir.tensor import GROUPS, Tensor
@@ -189,9 +189,11 @@ class Memory:
         pointers = self._lane_pointers(load.tensor, self._cell(load.tensor, load.index, lanes), lanes)
         return [self._read(load.tensor, pointer, count) for pointer in pointers]
 
-    def gather(self, tensor: Tensor, index: tuple[Value, ...]) -> Value:
-        """The cell at a computed index; each lane has its own."""
-        lanes = max((position.lanes for position in index), default=1)
+    def gather(self, node: Gather, index: tuple[Value, ...], along: Lanes) -> Value:
+        """The cell at a computed index; each lane has its own. Those of one row are read as neighbours."""
+        tensor, lanes = node.tensor, max((position.lanes for position in index), default=1)
+        if lanes > 1 and self._is_row(node, index, along):
+            return self._row(node, index, along)
         if self._gathers(tensor, lanes):
             return self._gathered(tensor, index, lanes)
         parts = []
@@ -202,6 +204,23 @@ class Memory:
                 offset = self._writer.add(offset, self._writer.multiply(number, self.affine(stride)))
             parts.append(self._read(tensor, self._offset(tensor, self.pointer(tensor), offset), 1))
         return self._writer.join(parts)
+
+    def _is_row(self, node: Gather, index: tuple[Value, ...], lanes: Lanes) -> bool:
+        """Whether all lanes compute the same row, and go along it cell by cell."""
+        parts = list(zip(node.index, index, strict=True))
+        places = [part.value if isinstance(part, Index) else Affine.of(0) for part, _ in parts]
+        alike = all(value.lanes == 1 for part, value in parts if not isinstance(part, Index))
+        return alike and lanes.present is None and lanes.step_in(node.tensor, tuple(places)) == 1
+
+    def _row(self, node: Gather, index: tuple[Value, ...], lanes: Lanes) -> Value:
+        """The cells of such a row, from the first lane's on."""
+        offset: Operand = 0
+        for part, value, stride in zip(node.index, index, self._strides_of(node.tensor), strict=True):
+            number = self.affine(part.value) if isinstance(part, Index) else value.text
+            offset = self._writer.add(offset, self._writer.multiply(number, self.affine(stride)))
+        first = self._offset(node.tensor, self.pointer(node.tensor), offset)
+        cells = self._read(node.tensor, first, lanes.count)
+        return self._writer.shuffle(cells, lanes.numbers) if lanes.numbers else cells
 
     def _gathers(self, tensor: Tensor, lanes: int) -> bool:
         """Is there an instruction that takes cells from anywhere faster than they are joined one by one?"""

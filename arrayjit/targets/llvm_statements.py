@@ -137,8 +137,8 @@ class Statements(ABC):
                 return self._loaded[id(node)]
             case Load(tensor=tensor, index=index):
                 return self._memory.load(tensor, index, self._lanes)
-            case Gather(tensor=tensor):
-                return self._memory.gather(tensor, args)
+            case Gather():
+                return self._memory.gather(node, args, self._lanes)
             case Local(variable=variable):
                 if variable in self._accumulating:
                     raise CompilerBug(f"{variable} is read while lanes accumulate it", stage="targets/llvm")

@@ -182,6 +182,18 @@ def test_one_instruction_gathers_where_it_takes_less_time(cpu, dtype, cells, lan
     assert ("gather" in text) == ("gather" in how)
 
 
+def test_lanes_that_choose_the_same_row_read_neighbours():
+    source = np.random.default_rng(7).normal(size=(5, 3, 40))
+    x, p, out, i = tensor_like("x", source), tensor_like("p", np.array([4])), f64("out", 37), Symbol("i")
+    result = np.empty(37)
+    value = Gather(x, (at(p, 0), Const(2, I64), Index(i + 3)))
+    body = vector(i, 37, put(out, i, value=value), lanes=8)
+    run([body], [(x, source), (p, np.array([4]))], [(out, result)])
+    np.testing.assert_array_equal(result, source[4, 2, 3:])
+    params = (ArrayParam(x, "read"), ArrayParam(p, "read"), ArrayParam(out, "write"))
+    assert "= load <8 x double>" in LlvmTarget("sync_llvm").emit(Kernel("row", params, (body,))).payload
+
+
 def test_flat_form_is_the_same_memory():
     source = np.arange(12.0).reshape(3, 4)
     x, out, i = tensor_like("x", source), f64("out", 3, 4), Symbol("i")

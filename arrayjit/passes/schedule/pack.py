@@ -99,6 +99,8 @@ def _across(loops: Sequence[For]) -> tuple[For, Load] | None:
     for terms in columns.body:
         if not isinstance(terms, For) or terms.kind is not LoopKind.PARALLEL or terms.step != 1:
             continue
+        if any(isinstance(stmt, Store) for stmt in walk_statements(terms.body)):
+            continue  # It fills a row, and goes along memory itself.
         for tensor, index, is_store in affine_accesses(terms.body):
             if not is_store and _pays(loops, terms, Load(tensor, index)):
                 return terms, Load(tensor, index)

@@ -9,23 +9,24 @@
 The loop may be the innermost, or an outer one over inner loops that become sequential (column sums, the
 columns of a matrix product), or a sequential one that may go in lockstep (`x[i] = x[i + 1]`). The choice is
 by estimated cost: an access with unit stride is one vector access, a store with a short one is a few, and any
-other is one access per lane.
+other is one access per lane. A cell at a computed place has unit stride where all lanes compute the same row,
+as in the sum of chosen rows, `x[k].sum(axis=1)`: its columns go side by side.
 
 Lanes follow from the body and its trip count, never from the machine: they are part of what an accumulating
 loop means, unless it goes in lockstep. A light body that accumulates gets 256 bytes (four 64-byte registers,
-so that additions overlap), 128 if it has several sums of integers or looks for two extremes among what it reads,
-64 if it has several other sums; other bodies 64 or 128 bytes of the widest element: 128 if they are light, in lockstep, or deep and read few
-cells, since of a long chain of arithmetic a processor overlaps few iterations by itself, and many values run
-out of registers. It is the work in the innermost loops that counts, and of many integers the width in which
-`cascade` adds them up. A row of a
-matrix-vector product gets 64: `jam` overlaps it with other rows.
+so that additions overlap), 128 if it has several sums of integers or looks for two extremes among what it
+reads, 64 if it has several other sums; other bodies 64 or 128 bytes of the widest element: 128 if they are
+light, in lockstep, or deep and read few cells, since of a long chain of arithmetic a processor overlaps few
+iterations by itself, and many values run out of registers. It is the work in the innermost loops that counts,
+and of many integers the width in which `cascade` adds them up. A row of a matrix-vector product gets 64:
+`jam` overlaps it with other rows.
 Nothing but the lane order of accumulating loops changes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import field, replace
 from functools import cache, partial
 from itertools import chain
@@ -65,6 +66,7 @@ from ...ir.tensor import GROUPS, Tensor
 from ...ir.walk import children, expressions, kept, nodes_in, outer_updates, rewrite_bodies, walk
 from ..analysis.access import Range, Ranges, loads
 from ..analysis.accounts import seen_loops
+from ..analysis.chosen import choosing, row_along
 from ..analysis.lockstep import lockstep
 from ..analysis.repeats import may_repeat
 from ..analysis.strides import LINE, stride
@@ -254,7 +256,8 @@ class _Facts:
         outer = outer_updates(inside)
         if any(stmt.accum is None or stmt.accum.identity is None for stmt in outer):
             return None
-        weights = {id(stmt): _weight(stmt) for stmt in inside}
+        aside = choosing(loop.body, loop.symbol)
+        weights = {id(stmt): _weight(stmt, aside) for stmt in inside}
         sums = frozenset(stmt.variable for stmt in outer)
         hot = list(_innermost(loop.body)) or inside
         cost = sum(weights[id(stmt)][0] for stmt in hot)
@@ -333,9 +336,12 @@ def _obstacle(stmt: Stmt, symbol: Symbol) -> str:
     assert_never(stmt)
 
 
-def _weight(stmt: Stmt) -> tuple[float, int]:
-    """The arithmetic of a statement's own expressions, and the widest item it reads, computes or writes."""
+def _weight(stmt: Stmt, aside: Collection[int]) -> tuple[float, int]:
+    """The arithmetic of a statement's own expressions, and the widest item it reads, computes or writes, but
+    for what is `aside`."""
     cost, widest = 0.0, 0
+    if id(stmt) in aside:
+        return cost, widest
     match stmt:
         case Store(tensor=tensor):
             widest = tensor.dtype.itemsize
@@ -347,6 +353,8 @@ def _weight(stmt: Stmt) -> tuple[float, int]:
         case _:
             pass
     for node in nodes_in((stmt,)):
+        if id(node) in aside:
+            continue
         if isinstance(node, Apply):
             cost += node.op.cost
         if isinstance(node, (Load, Gather, Apply)):
@@ -361,13 +369,14 @@ class _Tally:
 
     symbol: Symbol | None
     ranges: dict[Symbol, Range]
+    body: tuple[Stmt, ...] = ()
     once: float = 0.0
     per_lane: float = 0.0
     by_size: dict[int, float] = field(default_factory=dict)
 
     @staticmethod
     def of(body: tuple[Stmt, ...], symbol: Symbol | None, ranges: dict[Symbol, Range]) -> _Tally:
-        tally = _Tally(symbol, ranges)
+        tally = _Tally(symbol, ranges, body)
         tally._body(body, 1.0)
         return tally
 
@@ -406,8 +415,12 @@ class _Tally:
                     self._registers(widest, op.cost * times)
             case Load(tensor=tensor, index=index):
                 self._access(tensor, index, times)
-            case Gather():
-                self.per_lane += times
+            case Gather(tensor=tensor):
+                row = None if self.symbol is None else row_along(node, self.symbol, self.body)
+                if row is None:
+                    self.per_lane += times
+                else:
+                    self._access(tensor, row, times)
             case Cast(dtype=dtype):
                 self._registers(dtype, times)
             case Const() | Local() | Index():
