@@ -380,12 +380,19 @@ class _Blocked:
         """Where the sums of a tile are kept; none for those with which everything is done at once."""
         product, cut = self.product, self.blocking
         is_whole = strip.lanes <= (product.columns.trips or 0)
-        if is_whole and product.ending is not None and all(t.depth <= cut.depth for t in product.sums):
+        at_once = product.ending is not None and (self.is_even() or may_repeat(product.epilogue))
+        if is_whole and at_once and all(t.depth <= cut.depth for t in product.sums):
             return {}
         shape, reason = (-(-rows.most // cut.rows) * cut.rows, strip.most * strip.lanes), "sums of a tile"
         names = [total.variable for total in product.sums]
         kind = PlaceKind.SCRATCH
         return {name: self.kept(f"{name.hint}_tile", shape, name.dtype, kind, reason) for name in names}
+
+    def is_even(self) -> bool:
+        """Do slivers and panels have no cells in common, whose sums would end twice?"""
+        rows, columns, cut = self.product.rows.trips or 0, self.product.columns.trips or 0, self.blocking
+        block = cut.block or rows
+        return rows % block == block % cut.rows == columns % cut.columns == 0
 
     def whole_sums(self, total: Sum, rows: Rows, strip: Strip, slivers: Affine) -> Sequence[Stmt]:
         """All terms of the sums of a tile, so many at once as are near then."""

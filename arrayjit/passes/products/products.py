@@ -27,7 +27,6 @@ from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
 from ...ir.walk import locals_defined, nodes_in, rebuild, rewrite_bodies, symbols_read, walk
 from ..analysis.access import Range, Ranges, exists, loads
-from ..analysis.repeats import may_repeat
 from ..analysis.strides import parallel_nest, stride
 from ..analysis.trips import enter
 from ..analysis.values import in_place, written_out
@@ -37,6 +36,9 @@ __all__ = ["Product", "Sum", "product_of"]
 
 MAX_NODES = 64
 """The largest factor, with what is computed for it put in."""
+
+ROWS = 24
+"""So many rows are enough for slivers of any height to leave little over."""
 
 LIGHT = 8
 """So much may be done with a sum where it is, in additions; more is written out once, not for each row."""
@@ -97,8 +99,8 @@ class Product:
     @property
     def ending(self) -> tuple[Stmt, ...] | None:
         """What is done with a cell's one sum, if a register of columns can do it at once: little, along the
-        columns, and the same if it is done again."""
-        if self.within is not None or len(self.sums) > 1 or not may_repeat(self.epilogue):
+        columns."""
+        if self.within is not None or len(self.sums) > 1:
             return None
         (total,), column = self.sums, self.columns.symbol
         out = tuple(
@@ -356,7 +358,8 @@ def _stands_alone(total: Sum, own: set[Variable], written: set[Tensor]) -> bool:
 
 def _roles(loops: Sequence[For], body: Sequence[Stmt], sums: Sequence[Sum]) -> tuple[For, For] | None:
     """Rows and columns: of the loops that one factor depends on and the other does not, the columns are
-    those along which the result lies, and the rows the longest for the other factor."""
+    those along which the result lies, and the rows, for the other factor, the innermost of many iterations,
+    which goes through memory in the shortest steps; else the longest."""
     first, second = (set(symbols_read(factor)) for factor in (sums[0].left, sums[0].right))
     single = [
         loop
@@ -372,7 +375,8 @@ def _roles(loops: Sequence[For], body: Sequence[Stmt], sums: Sequence[Sum]) -> t
     across = [loop for loop in single if (loop.symbol in first) != (columns.symbol in first)]
     if not across:
         return None
-    return max(across, key=lambda loop: loop.trips or 0), columns
+    near = [loop for loop in across if (loop.trips or 0) >= ROWS]
+    return near[-1] if near else max(across, key=lambda loop: loop.trips or 0), columns
 
 
 def _is_along(body: Sequence[Stmt], symbol: Symbol) -> bool:
