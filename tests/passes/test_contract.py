@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import arrayjit
 from arrayjit.ir.assign import ArrayParam
-from arrayjit.ir.code import Ahead, Caps
+from arrayjit.ir.code import Ahead, Caps, Pipes
 from arrayjit.ir.interp import run
 from arrayjit.ir.loops import For, LoopKind, Prefetch, walk_statements
 from arrayjit.ir.parse import parse
@@ -33,6 +33,7 @@ MACHINES = (
     Caps(vector_bytes=16, l1_bytes=512, l2_bytes=4096),
     Caps(vector_bytes=16, l1_bytes=128, l2_bytes=2048),
     Caps(vector_bytes=16, l1_bytes=512, l2_bytes=1024, ahead=Ahead(rows=True)),
+    Caps(vector_bytes=16, l1_bytes=512, l2_bytes=1024, pipes=Pipes(ahead=190)),
 )
 """With small caches small products are cut in every way."""
 
@@ -296,6 +297,22 @@ def test_few_rows_ask_for_what_is_packed_next(rows, terms, columns, asks, reques
     assert len(asked) == requests
     assert {stmt.tensor.label for stmt in asked} <= {"b"}
     assert ("asked for ahead" in kernel.notes[0]) is bool(requests)
+
+
+@pytest.mark.parametrize(
+    ("rows", "terms", "columns", "sees", "packed"),
+    [
+        (8, 768, 3072, 190, False),
+        (8, 768, 3072, 95, True),
+        (13, 768, 3072, 190, True),  # a panel is read again
+        (8, 768, 40, 190, False),  # the second cache holds them
+    ],
+)
+def test_few_rows_read_in_place_what_a_processor_fetches_by_itself(rows, terms, columns, sees, packed):
+    caps = Caps(vector_bytes=64, registers=32, l1_bytes=48 << 10, l2_bytes=1 << 20, pipes=Pipes(ahead=sees))
+    kernel = contract(product({"i": rows, "j": columns, "k": terms}, (0, 0, 0), 0), caps)
+    verify_kernel(kernel)
+    assert any(tensor.label == "b_panel" for tensor in kernel.placement) is packed
 
 
 @pytest.mark.parametrize(
