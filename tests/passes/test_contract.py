@@ -304,7 +304,9 @@ def test_few_rows_ask_for_what_is_packed_next(rows, terms, columns, asks, reques
     [
         (8, 768, 3072, 190, False),
         (8, 768, 3072, 95, True),
-        (13, 768, 3072, 190, True),  # a panel is read again
+        (16, 1500, 900, 190, False),
+        (16, 768, 3072, 190, True),  # a panel is read again, and has been pushed out by then
+        (25, 1500, 900, 190, True),
         (8, 768, 40, 190, False),  # the second cache holds them
     ],
 )
