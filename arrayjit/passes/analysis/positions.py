@@ -7,11 +7,12 @@ from functools import reduce
 
 from ...frozen import frozen
 from ...ir.conditions import compare
-from ...ir.dtype import I64, named
-from ...ir.expr import Apply, Cast, Const, Expr, Index, Load, Local, Variable
+from ...ir.dtype import I64, DType, named
+from ...ir.expr import Apply, Cast, Const, Expr, Index, Load, Local, Variable, dtype_of
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Define, For, Stmt, Update, nested
 from ...ir.ops import OPS
+from ...ir.tensor import Tensor
 from ...ir.walk import substitute
 from .copies import copy_body
 
@@ -44,8 +45,11 @@ class Positions:
         assert isinstance(load, Load)
         return load
 
-    def are(self, other: Positions) -> bool:
-        """Are they the same positions, whatever the loops call them?"""
+    def include(self, other: Positions) -> bool:
+        """Is each of the others one of these? They are all that an array has, or the same, whatever the loops
+        call them."""
+        if self._are_all() and self._cells() == other._cells():
+            return True
         mine, theirs = self.own(), other.own()
         if len(mine) != len(theirs):
             return False
@@ -62,12 +66,31 @@ class Positions:
         index = self.load.index
         return tuple(loop for loop in self.loops if any(at.coefficient(loop.symbol) for at in index))
 
+    def _are_all(self) -> bool:
+        """Do the loops go through a whole array, axis by axis?"""
+        load, own = self.load, {loop.symbol: loop for loop in self.own()}
+        loops = [own.pop(at.symbol, None) if at.symbol else None for at in load.index]
+        return all(
+            loop is not None
+            and (loop.lo, loop.hi, loop.step) == (Affine.of(0), extent, 1)
+            and at == Affine.of(loop.symbol)
+            for loop, at, extent in zip(loops, load.index, load.tensor.shape, strict=True)
+        )
+
+    def _cells(self) -> tuple[Tensor, DType, DType]:
+        """The memory that they are in, as what they lie there, and as what they are used."""
+        return self.load.tensor.storage, self.load.tensor.dtype, dtype_of(self.value)
+
     def told(self, loops: Sequence[For], last: Expr, signs: Variable) -> tuple[Stmt, ...]:
         """Makes `signs`: negative if a position that the loops lead to is negative, or larger than `last`."""
         one = Variable("t", I64)
-        both = _either(Local(one), Apply(OPS["subtract"], (last, Local(one)), I64))
-        body: tuple[Stmt, ...] = (Define(one, self.value), Update(signs, both, OPS["bitwise_or"]))
+        body: tuple[Stmt, ...] = (Define(one, self.value), self.sign(Local(one), last, signs))
         return Define(signs, ZERO), *copy_body(nested(loops, body), {}, {})
+
+    def sign(self, one: Local, last: Expr, signs: Variable) -> Update:
+        """Makes `signs` negative if one of them, which a local holds, is negative or larger than `last`."""
+        both = _either(one, Apply(OPS["subtract"], (last, one), I64))
+        return Update(signs, both, OPS["bitwise_or"])
 
 
 def tested(condition: Expr) -> Affine | None:

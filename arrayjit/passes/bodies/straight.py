@@ -24,15 +24,15 @@ written twice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ...frozen import frozen
 from ...ir.code import Caps
 from ...ir.dtype import I64
 from ...ir.expr import Apply, Const, Expr, Index, Local, Variable
-from ...ir.loops import Define, For, If, Kernel, LoopKind, Stmt, Update, walk_statements, written_in
+from ...ir.loops import Define, For, If, Kernel, LoopKind, Stmt, Update, nested, walk_statements, written_in
 from ...ir.ops import OPS
-from ...ir.walk import kept, rewrite_bodies, rewrite_expressions, transform
+from ...ir.walk import kept, rewrite_bodies, rewrite_expressions, transform, variables
 from ..analysis.copies import copy_body
 from ..analysis.positions import ZERO, Positions, are_negative
 from ..analysis.repeats import HEAVY, weight
@@ -55,32 +55,59 @@ def straight(kernel: Kernel, caps: Caps) -> Kernel:
 
 @frozen
 class _Check:
-    """A loop nest that does nothing but look whether positions lie within an axis; `last` is the last of them
-    that counts from the start. `signs` is negative if one does not, or counts from the end."""
+    """Where a nest of loops looks whether positions lie within an axis, by an `update` of what is said of all
+    of them, with `one` of them in a local; `last` is the last that counts from the start. `signs` is negative
+    if one does not lie within, or counts from the end."""
 
     nest: For
+    update: Update
+    one: Variable
     positions: Positions
     last: Expr
     signs: Variable
 
     @staticmethod
-    def of(nest: For) -> _Check | None:
+    def all_of(nest: For) -> Iterator[_Check]:
+        """Those of a nest, whatever else it does."""
         loops: list[For] = []
         body: tuple[Stmt, ...] = (nest,)
         while len(body) == 1 and isinstance(loop := body[0], For) and loop.kind in INDEPENDENT:
             loops.append(loop)
             body = loop.body
-        match body:
-            case (Define(variable=one, value=value), Update(accum=accum, value=Apply() as test)):
-                positions, last = Positions.of(value, tuple(loops)), _last(test, one)
-                if accum is OPS["logical_and"] and positions is not None and last is not None:
-                    return _Check(nest, positions, last, Variable("signs", I64))
-        return None
+        held: dict[Variable, Positions] = {}
+        for stmt in body:
+            match stmt:
+                case Define(variable=one, value=value):
+                    positions = Positions.of(value, tuple(loops))
+                    if positions is not None:
+                        held[one] = positions
+                case Update(accum=accum, value=Apply() as test) if accum is OPS["logical_and"]:
+                    asked = set(variables(test))
+                    known = asked.pop() if len(asked) == 1 else None
+                    last = None if known is None or known not in held else _last(test, known)
+                    if known is not None and last is not None:
+                        yield _Check(nest, stmt, known, held[known], last, Variable("signs", I64))
 
-    def statements(self) -> tuple[Stmt, ...]:
-        """What tells the signs, and the check, for where they leave it open."""
-        telling = self.positions.told(self.positions.loops, self.last, self.signs)
-        return *telling, If(are_negative((Local(self.signs),)), (self.nest,))
+    def by_signs(self) -> Update:
+        """What tells the signs, instead of the check."""
+        return self.positions.sign(Local(self.one), self.last, self.signs)
+
+    def afterwards(self) -> If:
+        """The check, for where the signs leave it open."""
+        body: tuple[Stmt, ...] = (Define(self.one, self.positions.value), self.update)
+        return If(are_negative((Local(self.signs),)), copy_body(nested(self.positions.loops, body), {}, {}))
+
+
+def _with_signs(nest: For, checks: Sequence[_Check]) -> Iterator[Stmt]:
+    """A nest that tells signs instead of these checks, which are made behind it if need be."""
+    instead = {id(check.update): check.by_signs() for check in checks}
+
+    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(instead.get(id(stmt), rewrite_bodies(stmt, visit)) for stmt in body)
+
+    yield from (Define(check.signs, ZERO) for check in checks)
+    yield from visit((nest,))
+    yield from (check.afterwards() for check in checks)
 
 
 def _last(test: Apply, one: Variable) -> Expr | None:
@@ -121,8 +148,8 @@ def _chosen(body: tuple[Stmt, ...], notes: list[str]) -> tuple[Stmt, ...]:
             straightened = _Straightened(checks)
             fast = straightened.statement(stmt, ())
             if straightened.used:
-                used |= straightened.used
                 needed = tuple(straightened.used.values())
+                used |= straightened.used
                 form = (
                     If(
                         are_negative([Local(check.signs) for check in needed]),
@@ -132,19 +159,20 @@ def _chosen(body: tuple[Stmt, ...], notes: list[str]) -> tuple[Stmt, ...]:
                 )
                 notes.append(f"straight: loop {stmt.symbol.hint} looks at the signs of positions all at once")
         new.append(form)
-        if isinstance(stmt, For) and (check := _Check.of(stmt)) is not None:
-            checks.append(check)
+        if isinstance(stmt, For) and len(form) == 1 and form[0] is stmt:
+            checks += _Check.all_of(stmt)
     if not used:
         return body
     out: list[Stmt] = []
     for stmt, form in zip(body, new, strict=True):
-        out += used[id(stmt)].statements() if id(stmt) in used else form
+        own = [check for check in used.values() if check.nest is stmt]
+        out += _with_signs(own[0].nest, own) if own else form
     return tuple(out)
 
 
 class _Straightened:
-    """A loop in the making that takes positions as they are; `used` are the checks that this needs, by the
-    identity of their loops."""
+    """A loop in the making that takes positions as they are; `used` are the checks that this needs, by
+    their identity."""
 
     def __init__(self, checks: Sequence[_Check]) -> None:
         self.checks = checks
@@ -154,7 +182,7 @@ class _Straightened:
     def statement(self, stmt: Stmt, loops: tuple[For, ...]) -> Stmt:
         positions = Positions.of(stmt.value, loops) if isinstance(stmt, Define) else None
         if isinstance(stmt, Define) and positions is not None:
-            found = next((check for check in self.checks if check.positions.are(positions)), None)
+            found = next((check for check in self.checks if check.positions.include(positions)), None)
             if found is not None:
                 self.known[stmt.variable] = found
         around = (*loops, stmt) if isinstance(stmt, For) else loops
@@ -166,6 +194,6 @@ class _Straightened:
             case Apply(op=op, args=(Apply(op=less, args=(Local() as one, zero)), Apply(), Local() as other)):
                 check = self.known.get(one.variable) if one == other and zero == ZERO else None
                 if check is not None and op is OPS["where"] and less is OPS["less"]:
-                    self.used[id(check.nest)] = check
+                    self.used[id(check)] = check
                     return one
         return node
