@@ -97,6 +97,7 @@ from .structure.batch import batch
 from .structure.chain import chain
 from .structure.check import check
 from .structure.components import components
+from .structure.early import early
 from .structure.forward import forward
 from .structure.fuse import explain_fuse, fuse
 from .structure.inline import explain_inline, inline
@@ -174,11 +175,7 @@ class Pass(Generic[Before, After]):
 
 ON_ASSIGNMENTS: tuple[Pass[Computation, Computation], ...] = (
     Pass(reals, why="no other pass knows complex numbers"),
-    Pass(
-        log,
-        after=("reals",),
-        why="values are told in the order in which they are recorded, before anything is moved",
-    ),
+    Pass(log, after=("reals",), why="values are told in the order of before, and nothing has moved yet"),
     Pass(reroll, why="what is done to a round that stands by itself need not be done to the loop"),
     Pass(same, after=("reroll",), why="a round that joins its loop binds its numbers there"),
     Pass(again, after=("same",), why="equal numbers have one name by then"),
@@ -191,6 +188,7 @@ ON_ASSIGNMENTS: tuple[Pass[Computation, Computation], ...] = (
         why="what looks for mistakes has been written out, and nothing is inlined yet",
     ),
     Pass(through, after=("within",), why="positions that lie within are those that arrays hold"),
+    Pass(early, after=("within", "through"), why="what need not be looked at moves nothing", on=CPU),
     Pass(
         inline,
         after=("reroll", "same"),

@@ -32,7 +32,7 @@ from ...ir.index import Affine, Symbol
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, substitute, walk
 
-__all__ = ["again"]
+__all__ = ["again", "asked"]
 
 Body = tuple[Statement, ...]
 
@@ -79,7 +79,7 @@ class _Reduction:
             return None
         index = tuple(position.substitute(_named(statement)) for position in statement.index)
         left = tuple(symbol in axes for symbol, _ in statement.loops)
-        what = _asked(statement), left, statement.accum, statement.contract, statement.into.dtype
+        what = asked(statement), left, statement.accum, statement.contract, statement.into.dtype
         return _Reduction(what, statement.into, index, _read(statement))
 
     def copied(self, other: Assign) -> Assign:
@@ -94,7 +94,7 @@ def _named(statement: Assign | Check) -> dict[Symbol, Affine]:
     return {symbol: Affine.of(name) for (symbol, _), name in zip(statement.loops, _AXES, strict=False)}
 
 
-def _asked(statement: Assign | Check) -> Hashable:
+def asked(statement: Assign | Check) -> Hashable:
     """For how many cells, and what of each, for the loops `_AXES`."""
     names = _named(statement)
     extents = tuple(extent for _, extent in statement.loops)
@@ -120,10 +120,10 @@ def _once(body: Body) -> Body:
     out: list[Statement] = []
     for now, statement in enumerate(body, 1):
         if isinstance(statement, Check):
-            since = made.setdefault(_asked(statement), now)
+            since = made.setdefault(asked(statement), now)
             if since < now and all(written.get(tensor, 0) <= since for tensor in _read(statement)):
                 continue
-            made[_asked(statement)] = now
+            made[asked(statement)] = now
         statement = rewrite_bodies(statement, _once)
         found = _Reduction.of(statement)
         before = None if found is None else known(found.what)

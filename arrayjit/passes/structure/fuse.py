@@ -17,8 +17,8 @@ inner parts meet again one level down: a softmax becomes one loop over rows, and
 the time. Last, what makes a large temporary is put off until what reads that has all else that it needs:
 where `log(v) + (x - m) ** 2` is summed, and the logarithms are few, in 0.3 of the time. A short loop that
 takes a temporary from another one, and overwrites what only earlier iterations of that read, goes along with
-it in order. Single stores and bound numbers move up past the nests that they have nothing to do with, out of
-the way of later ones; so do exceptions, past what the caller cannot see.
+it in order. Single stores and bound numbers move up past nests that have nothing to do with them; so do
+exceptions, past what neither the caller sees nor others ask.
 
 Every nest is compared with few others, only through the memory that both touch and at a bounded number
 of places, so that a thousand assignments take a thousand steps.
@@ -34,6 +34,7 @@ from typing import TypeVar
 
 from ...frozen import slotted
 from ...ir.code import Caps
+from ...ir.dtype import BOOL
 from ...ir.expr import Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import (
@@ -193,7 +194,7 @@ class Relation(Enum):
 @slotted
 class _Schedule:
     """The nests of one body so far, and when each array and variable was last read and written, and any array
-    of the caller's (`last_seen`): nest `n` runs at time `2 * n + 1`, its prelude at `2 * n`."""
+    of the caller's or bool (`last_seen`): nest `n` runs at time `2 * n + 1`, its prelude at `2 * n`."""
 
     ranges: Ranges
     streams: Streams
@@ -228,7 +229,7 @@ class _Schedule:
             _advance(self.last_use, variable, time)
         for variable in effect.updates:
             _advance(self.last_set, variable, time)
-        if not self.streams.isdisjoint(effect.writes):
+        if not self.streams.isdisjoint(effect.writes) or any(v.dtype is BOOL for v in effect.updates):
             self.last_seen = max(self.last_seen, time)
         if effect.leaves:
             self.last_exit = max(self.last_exit, time)

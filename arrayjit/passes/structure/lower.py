@@ -34,6 +34,7 @@ from ...ir.ops import op
 from ...ir.tensor import Tensor
 from ...ir.walk import substitute
 from ..analysis.access import Distance, Range, Ranges, distances, is_injective, loads, loop_range, region
+from .early import asks_nothing_first
 
 __all__ = ["lower"]
 
@@ -74,12 +75,16 @@ class _Lowering:
     ranges: dict[Symbol, Range] = field(default_factory=dict)
 
     def body(self, body: tuple[Statement, ...]) -> Iterator[Stmt]:
+        raises: list[Raise] = []
         for statement in body:
+            if isinstance(statement, Check):
+                yield from self.check(statement, raises)
+                continue
+            yield from raises
+            raises.clear()
             match statement:
                 case Assign():
                     yield from self.assign(self.own_loops(statement, self.values), self.ranges)
-                case Check():
-                    yield from _check(self.own_loops(statement, self.values))
                 case Bind(symbol=symbol, value=value):
                     value = substitute(value, self.values)
                     yield Bind(self.introduced(symbol), value, statement.loc)
@@ -93,6 +98,23 @@ class _Lowering:
                     yield WhileStmt(first, substitute(condition, self.values), tuple(self.body(inner)))
                 case Note(text=text):
                     yield Comment(text)
+        yield from raises
+
+    def check(self, check: Check, raises: list[Raise]) -> Iterator[Stmt]:
+        """All conditions first, then one jump out of the kernel, so that the loops can be vectorised. Where
+        checks stand together, jumps wait for later conditions that may be asked whatever comes out before:
+        then their loops become one."""
+        own = self.own_loops(check, self.values)
+        if raises and not asks_nothing_first(own, self.ranges):
+            yield from raises
+            raises.clear()
+        holds: Expr = own.condition
+        if own.loops:
+            every = Variable("ok", BOOL)
+            yield Define(every, Const(True, BOOL))
+            yield from _nested(own.loops, (Update(every, own.condition, op("logical_and")),))
+            holds = Local(every)
+        raises.append(Raise(opposite(holds), own.exception, own.message, own.loc))
 
     def loop(self, loop: Loop) -> For:
         lo, hi = loop.lo.substitute(self.values), loop.hi.substitute(self.values)
@@ -304,18 +326,6 @@ def _nested(loops: Loops, body: tuple[Stmt, ...], kind: LoopKind = LoopKind.PARA
 
 def _store(stmt: Assign, value: Expr) -> tuple[Stmt, ...]:
     return (Store(stmt.into, stmt.index, value, stmt.loc, regroup=stmt.regroup),)
-
-
-def _check(check: Check) -> Iterator[Stmt]:
-    """All conditions first, then one jump out of the kernel, so that the loops can be vectorised."""
-    holds: Expr = check.condition
-    if check.loops:
-        every = Variable("ok", BOOL)
-        yield Define(every, Const(True, BOOL))
-        yield from _nested(check.loops, (Update(every, check.condition, op("logical_and")),))
-        holds = Local(every)
-    fails = opposite(holds)
-    yield Raise(fails, check.exception, check.message, check.loc)
 
 
 def _most(stmt: Assign, symbol: Symbol, extent: Affine, ranges: Ranges) -> Affine:

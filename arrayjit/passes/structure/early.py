@@ -1,0 +1,242 @@
+"""early: what may stop a program is asked together, before what would be for nothing if it does.
+
+    check(0 <= p[i] < 9, ...)   for i in n              q[i] = cast(v[i], i64)   for i in n
+    t[i] = x.at(p[i])   for i in n                      check(0 <= p[i] < 9, ...)   for i in n
+    q[i] = cast(v[i], i64)   for i in n         ->      check(0 <= q[i] < 9, ...)   for i in n
+    check(0 <= q[i] < 9, ...)   for i in n              t[i] = x.at(p[i])   for i in n
+    y[i] = t[i] + x.at(q[i])   for i in n               y[i] = t[i] + x.at(q[i])   for i in n
+
+Nothing that follows a check may be done before it has come out for all positions, and so each check parts the
+loops before it from those behind, which then hand on arrays. Checks that stand together part them once, and
+are made in one loop: `lower` raises exceptions behind all of them, in the order of before. A check goes in
+front of what only makes arrays of the program's own, which nobody sees after an exception, and takes with it
+what computes its positions, if that looks nothing up. It goes as far as to another check, or stays where it
+is: what is computed in front of it may well be computed in one loop with it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from ...frozen import frozen
+from ...ir.assign import (
+    ArrayParam,
+    Assign,
+    Bind,
+    Branch,
+    Check,
+    Computation,
+    Loop,
+    Note,
+    Statement,
+    assigned,
+    expressions,
+    rewrite_bodies,
+    statements,
+)
+from ...ir.code import Caps
+from ...ir.expr import Apply, Const, Expr, Gather, Load
+from ...ir.index import Affine, Symbol, symbols_of
+from ...ir.ops import divides_integers
+from ...ir.tensor import Tensor
+from ...ir.walk import kept, substitute, symbols_read, transform, walk
+from ..analysis.access import Range, exists, given, loop_range
+from .again import asked
+
+__all__ = ["asks_nothing_first", "early"]
+
+Body = tuple[Statement, ...]
+
+FEW = 16
+"""So few positions are looked at where they are."""
+
+REACH = 64
+"""So many statements are looked at before a check, or behind it: each takes a bounded number of steps."""
+
+LIGHT = 12.0
+"""What a check may compute again, in additions: to store it and to read it back takes as long."""
+
+
+def early(computation: Computation, caps: Caps) -> Computation:
+    """The computation with checks beside those before them."""
+    if sum(isinstance(statement, Check) for statement in statements(computation.body)) < 2:
+        return computation
+    params = (p for p in computation.params if not (isinstance(p, ArrayParam) and p.access == "write"))
+    body = _Bodies(given(params), {}).body(computation.body)
+    return computation if body is computation.body else replace(computation, body=body)
+
+
+def asks_nothing_first(statement: Assign | Check, ranges: dict[Symbol, Range]) -> bool:
+    """May it be computed whatever checks before it say? Its positions are known to lie in arrays, and it
+    divides by nothing that may be zero."""
+    inside = dict(ranges)
+    for symbol, extent in statement.loops:
+        known = loop_range(Affine.of(0), extent, 1, inside)
+        if known is not None:
+            inside[symbol] = known
+    return all(_is_harmless(node, inside) for expr in expressions(statement) for node in walk(expr))
+
+
+def _is_harmless(node: Expr, ranges: dict[Symbol, Range]) -> bool:
+    match node:
+        case Gather():
+            return False
+        case Load(tensor=tensor, index=index):
+            return exists(tensor, index, ranges)
+        case Apply(op=op, args=(_, divisor), dtype=dtype) if divides_integers(op, dtype):
+            return isinstance(divisor, Const) and divisor.value > 0
+        case _:
+            return True
+
+
+@frozen
+class _Found:
+    """A check that may be made earlier, `makers` of what it asks, and which of them go with it: it computes
+    itself what the others make."""
+
+    check: Check
+    makers: Sequence[Assign]
+    taken: Sequence[Assign] = ()
+
+    def is_for_more(self, behind: Body) -> bool:
+        """Is what it computes itself also needed behind it? From in front of it, that would come through
+        memory."""
+        return not self.taken and not _read(behind).isdisjoint(assigned(tuple(self.makers)))
+
+
+@frozen
+class _Bodies:
+    """Bodies on the way through a computation: what the caller has `seen`, and the symbols of loops."""
+
+    seen: frozenset[Tensor]
+    ranges: dict[Symbol, Range]
+
+    def body(self, body: Body) -> Body:
+        out: list[Statement] = []
+        first = last = 0
+        for number, statement in enumerate(body):
+            if isinstance(statement, Loop):
+                known = loop_range(statement.lo, statement.hi, statement.step, self.ranges)
+                if known is not None:
+                    self.ranges[statement.symbol] = known
+            statement = rewrite_bodies(statement, self.body)
+            is_near = isinstance(statement, Check) and len(out) - last <= REACH
+            found = self.found(statement, out[first:last], out[last:]) if is_near else None
+            if found is not None and _asks_again(found.check, out[max(first, last - REACH) : last]):
+                continue
+            if found is not None and first < last:
+                rest = [each for each in out[last:] if not _is_one(each, found.taken)]
+                out[first:] = [*found.taken, *out[first:last], found.check, *rest]
+                first, last = first + len(found.taken), len(out) - len(rest)
+            elif found is not None and found.is_for_more(body[number + 1 : number + REACH]):
+                first = next(place for place in range(last, len(out)) if _is_one(out[place], found.makers))
+                out.insert(first, found.check)
+                last = first + 1
+            else:
+                out.append(statement)
+                if isinstance(statement, Check):
+                    first, last = len(out) - 1, len(out)
+                elif not self.may_wait(statement):
+                    first = last = len(out)
+        return kept(body, out)
+
+    def may_wait(self, statement: Statement) -> bool:
+        """Is it as good as not done, if an exception follows? Then it may as well come behind that."""
+        inside = list(statements((statement,)))
+        plain = all(isinstance(each, (Assign, Bind, Branch, Loop, Note)) for each in inside)
+        return plain and self.seen.isdisjoint(assigned((statement,)))
+
+    def found(
+        self, check: Statement, before: Sequence[Statement], between: Sequence[Statement]
+    ) -> _Found | None:
+        """How a check may go from behind the statements between to those before; None if it may not."""
+        if not isinstance(check, Check) or _is_short(check) or not asks_nothing_first(check, self.ranges):
+            return None
+        read, makers, rest = set(_read((check,))), list[Assign](), list[Statement]()
+        for statement in reversed(between):
+            if read.isdisjoint(assigned((statement,))):
+                rest.append(statement)
+            elif isinstance(statement, Assign) and self.may_move(statement):
+                makers.append(statement)
+                read |= _read((statement,))
+            else:
+                return None
+        bound = {each.symbol for each in rest if isinstance(each, Bind)}
+        symbols = {symbol for maker in makers for symbol in _symbols(maker)} | set(_symbols(check))
+        if not bound.isdisjoint(symbols) or not read.isdisjoint(assigned(tuple(rest))):
+            return None
+        again = _computed(check, makers)
+        if again is not None:
+            return _Found(again, makers)
+        makers.reverse()
+        made = assigned(tuple(makers))
+        are_free = made.isdisjoint(_read((*before, *_in_front(makers, between))))
+        return _Found(check, makers, makers) if are_free else None
+
+    def may_move(self, statement: Assign) -> bool:
+        """Does it compute cells of an array of the program's own, and look nothing up for them?"""
+        is_own = statement.into.storage not in self.seen
+        return is_own and statement.accum is None and asks_nothing_first(statement, self.ranges)
+
+
+def _is_short(check: Check) -> bool:
+    """Does it ask for few positions, or for none of an array?"""
+    extents = [extent for _, extent in check.loops]
+    return all(extent.is_constant for extent in extents) and math.prod(e.offset for e in extents) <= FEW
+
+
+def _computed(check: Check, makers: Sequence[Assign]) -> Check | None:
+    """A check that computes itself what others make, the last of them first; None if that is much, or if one
+    does not make all of an array, or it asks for that in another shape."""
+    condition = check.condition
+    for maker in makers:
+        shape = tuple(extent for _, extent in maker.loops)
+        if maker.index != maker.point or shape != maker.into.shape:
+            return None
+        condition = transform(condition, partial(_made, maker=maker))
+        if sum(node.op.cost for node in walk(condition) if isinstance(node, Apply)) > LIGHT:
+            return None
+    again = replace(check, condition=condition)
+    return again if _read((again,)).isdisjoint(assigned(tuple(makers))) else None
+
+
+def _made(node: Expr, maker: Assign) -> Expr:
+    """What a statement stores, in the place of a cell of that."""
+    if not isinstance(node, Load) or node.tensor is not maker.into:
+        return node
+    at = {symbol: position for (symbol, _), position in zip(maker.loops, node.index, strict=True)}
+    return substitute(maker.value, at)
+
+
+def _in_front(moved: Sequence[Statement], between: Sequence[Statement]) -> Sequence[Statement]:
+    """The statements before the last one that is moved, and not moved themselves."""
+    places = [place for place, each in enumerate(between) if _is_one(each, moved)]
+    return [each for place, each in enumerate(between[: max(places, default=0)]) if place not in places]
+
+
+def _asks_again(check: Check, others: Sequence[Statement]) -> bool:
+    """Is it one of the others, whatever its loops are called?"""
+    return any(isinstance(other, Check) and asked(other) == asked(check) for other in others)
+
+
+def _is_one(statement: Statement, of: Sequence[Statement]) -> bool:
+    return any(statement is one for one in of)
+
+
+def _read(body: Iterable[Statement]) -> set[Tensor]:
+    """The storages that statements read."""
+    inside = (each for statement in body for each in statements((statement,)))
+    nodes = (node for each in inside for expr in expressions(each) for node in walk(expr))
+    return {node.tensor.storage for node in nodes if isinstance(node, (Gather, Load))}
+
+
+def _symbols(statement: Assign | Check) -> Iterator[Symbol]:
+    """The symbols that a statement depends on, and its own."""
+    for expr in expressions(statement):
+        yield from symbols_read(expr)
+    yield from symbols_of(extent for _, extent in statement.loops)
+    if isinstance(statement, Assign):
+        yield from symbols_of(statement.index)
