@@ -194,6 +194,17 @@ def test_lanes_that_choose_the_same_row_read_neighbours():
     assert "= load <8 x double>" in LlvmTarget("sync_llvm").emit(Kernel("row", params, (body,))).payload
 
 
+@pytest.mark.parametrize(("cpu", "together"), [("zen5", True), ("avx512", False), ("avx2", False)])
+def test_positions_along_two_axes_become_one_number_in_registers(cpu, together):
+    x, p, i = tensor_like("x", np.zeros((5, 6))), tensor_like("p", np.zeros(32, np.int64)), Symbol("i")
+    out = Tensor.of("out", (32,), x.dtype)
+    body = vector(i, 32, put(out, i, value=Gather(x, (at(p, i), at(p, i)))), lanes=8)
+    params = (ArrayParam(x, "read"), ArrayParam(p, "read"), ArrayParam(out, "write"))
+    text = LlvmTarget("sync_llvm", cpu).emit(Kernel("anywhere", params, (body,))).payload
+    assert ("mul <8 x i64>" in text) == together
+    assert "gather" not in text
+
+
 def test_flat_form_is_the_same_memory():
     source = np.arange(12.0).reshape(3, 4)
     x, out, i = tensor_like("x", source), f64("out", 3, 4), Symbol("i")
