@@ -190,7 +190,7 @@ class _Teller:
         names = sorted(set(_names(code)))
         self.names.update(names)
         yield f"function {function.__module__}.{function.__qualname__}"
-        yield marshal.dumps(code, _NO_REFERENCES).hex()
+        yield from self._code(code)
         yield from self.told((function.__defaults__, function.__kwdefaults__, function.__dict__))
         for cell in function.__closure__ or ():
             if content(cell) is ABSENT:
@@ -202,6 +202,16 @@ class _Teller:
                 yield from self._place(function.__globals__, name)
             elif hasattr(builtins, name) and name not in _BUILTINS | _EXCEPTIONS:
                 raise _Untold
+
+    def _code(self, code: CodeType) -> Iterator[str]:
+        """Code, and its constants one by one: `marshal` knows slices only where it writes references."""
+        yield marshal.dumps(code.replace(co_consts=()), _NO_REFERENCES).hex()
+        yield from self.told(code.co_consts)
+
+    def _frozenset(self, value: frozenset[Any]) -> Iterator[str]:
+        """Its order is that of hashes, which differ from process to process."""
+        yield f"frozenset {len(value)}"
+        yield from sorted("\n".join(self.told(item)) for item in value)
 
     def _class(self, kind: type) -> Iterator[str]:
         """A class with all its members."""
@@ -233,6 +243,8 @@ class _Teller:
 _WAYS: Mapping[type, Callable[[_Teller, Any], Iterator[str]]] = {
     ModuleType: _Teller._module,
     FunctionType: _Teller._function,
+    CodeType: _Teller._code,
+    frozenset: _Teller._frozenset,
     type: _Teller._class,
     list: _Teller._items,
     dict: _Teller._items,

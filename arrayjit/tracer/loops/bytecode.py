@@ -1,7 +1,7 @@
 """What the bytecode of the user's function says: is this a `for` statement, which names are read again.
 
 Only the names of instructions and their jump targets are used, by way of `dis`, so that one text serves
-CPython 3.10 to 3.13.
+CPython 3.10 to 3.15.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ __all__ = [
     "for_statement",
     "generator",
     "goes_on_as_ended",
+    "has_made_list",
     "liveness",
     "read_in_an_iteration",
 ]
@@ -81,12 +82,22 @@ def for_statement(frame: FrameType) -> int | None:
 
 def asks_early(frame: FrameType) -> bool:
     """Whether the frame is asking for an iterator before it begins a loop: that of a comprehension or of a
-    generator."""
+    generator, which from CPython 3.15 on asks when it is called, by a frame that cannot be seen."""
     code = frame.f_code
     here, following = _instructions(code).get(frame.f_lasti), _following(code).get(frame.f_lasti)
     if here is None or following is None:
         return False
-    return here.name == "GET_ITER" and _instructions(code)[following].name != "FOR_ITER"
+    if here.name == "GET_ITER":
+        return _instructions(code)[following].name != "FOR_ITER"
+    return here.name == "CALL" and here.arg == 0
+
+
+def has_made_list(frame: FrameType) -> bool:
+    """Whether the frame is asking for the iterator of a list comprehension and has made its list already, as
+    it does from CPython 3.15 on."""
+    code, place = frame.f_code, frame.f_lasti
+    before = [one.name for offset, one in _instructions(code).items() if offset <= place]
+    return before[-3:] == ["BUILD_LIST", "SWAP", "GET_ITER"]
 
 
 def comprehension(frame: FrameType) -> int | None:
@@ -168,15 +179,18 @@ def _builds(code: CodeType, offset: int) -> str | None:
     instructions, following = _instructions(code), _following(code)
     end = instructions[offset].target
     assert end is not None
-    place, before = following[offset], "FOR_ITER"
+    place, before = following[offset], ["", "FOR_ITER"]
     while place < end:
         here = instructions[place]
-        if here.name == "FOR_ITER" and before != "GET_ITER" and here.target is not None:
-            place, before = _at_or_after(code, here.target), ""
+        # A comprehension's loop begins when its list is made, before the iterator is asked for or after.
+        is_inner = before[-1] == "GET_ITER" and before[-2] != "SWAP"
+        if here.name == "FOR_ITER" and not is_inner and here.target is not None:
+            place = _at_or_after(code, here.target)
+            before += ["", ""]
             continue
         if here.name in _BUILDS and here.arg > 1:
             return here.name
-        before = here.name
+        before.append(here.name)
         if place not in following:
             break
         place = following[place]

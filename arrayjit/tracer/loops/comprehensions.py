@@ -9,8 +9,9 @@
 
 A comprehension asks for the iterator first and makes its list then, so which loop it is shows when it asks
 for the first item. The list has no name: it lies on the stack of a frame that has made nothing since, and so
-it is the newest one that Python's collector knows. The body does not see it, so nothing has to stand for it:
-what an iteration has appended is taken off again. (One that is not the comprehension's list would not grow.)
+it is the newest one that Python's collector knows. From CPython 3.15 on it makes the list first. The body
+does not see the list, so nothing has to stand for it: what an iteration has appended is taken off again. (One
+that is not the comprehension's list would not grow.)
 """
 
 from __future__ import annotations
@@ -27,8 +28,14 @@ from .bytecode import comprehension, generator
 
 __all__ = ["Built", "Collecting", "Held", "Waiting", "added", "listed"]
 
-_REFERENCES = 4
-"""To a list that only a frame's stack has: that one, the candidate, and two by the one who counts."""
+
+def _held_by_a_variable() -> int:
+    lone: list[Any] = []
+    return sys.getrefcount(lone)
+
+
+_OF_A_VARIABLE = _held_by_a_variable()
+"""References to a list that one variable holds: until CPython 3.13 calls hold another."""
 
 
 @slotted
@@ -79,11 +86,16 @@ Collecting = Union[Built, Held]
 class Waiting:
     """An iterator of which it shows at the first item whether a comprehension asks for them: then `begin`
     says what it gets, for its frame, the offset of its FOR_ITER instruction and its list. Anything else gets
-    the `items` one by one. A generator's items go `into` what somebody collects them in."""
+    the `items` one by one. A generator's items go `into` what somebody collects them in. Where the list has
+    been made before, it is looked for in the beginning."""
 
     def __init__(
-        self, items: Iterator[Any], begin: Callable[[FrameType, int, Collecting], Iterator[Any]]
+        self,
+        items: Iterator[Any],
+        begin: Callable[[FrameType, int, Collecting], Iterator[Any]],
+        has_list: bool,
     ) -> None:
+        self._built = _list_on_a_stack() if has_list else None
         self._items = items
         self._begin = begin
         self._has_begun = False
@@ -97,7 +109,7 @@ class Waiting:
             self._has_begun = True
             frame = sys._getframe(1)
             offset = comprehension(frame) if self.into is None else generator(frame)
-            into = self.into or (_newest_list() if offset is not None else None)
+            into = self.into or self._built or (_newest_list() if offset is not None else None)
             if offset is not None and into is not None:
                 self._items = self._begin(frame, offset, into)
         return next(self._items)
@@ -108,9 +120,19 @@ def _newest_list() -> Built | None:
     young = gc.get_objects(generation=0)
     newest = next((value for value in reversed(young) if type(value) is list), None)
     del young
-    if newest is None or newest or sys.getrefcount(newest) >= _REFERENCES:
+    if newest is None or newest or sys.getrefcount(newest) > _OF_A_VARIABLE + 1:
         return None
     return Built(newest)
+
+
+def _list_on_a_stack() -> Built | None:
+    """The list that was made last of those that are empty and that no object and no other name refers to."""
+    young = gc.get_objects(generation=0)
+    for value in reversed(young):
+        is_new = type(value) is list and not value and sys.getrefcount(value) <= _OF_A_VARIABLE + 2
+        if is_new and all(holder is young for holder in gc.get_referrers(value)):
+            return Built(value)
+    return None
 
 
 def listed(iterable: Any, ends: Callable[[Any], bool | None] = lambda item: False) -> list[Any]:
@@ -139,7 +161,6 @@ def added(generator: GeneratorType[Any, Any, Any], start: Any) -> Any:
 
 def _collect(generator: GeneratorType[Any, Any, Any], into: Collecting) -> None:
     """Note what becomes of the items."""
-    if generator.gi_frame is not None:
-        source = generator.gi_frame.f_locals.get(".0")
+    for source in gc.get_referents(generator, generator.gi_frame):
         if type(source) is Waiting:
             source.into = into

@@ -50,7 +50,13 @@ class Growth:
     def learn(self) -> None:
         """Assume what the iteration did."""
         self.each, self.back = self._told()
-        self.stand = None
+        self.forget_stand()
+
+    def forget_stand(self) -> None:
+        """Drop what stood for the list, and have it drop the list: frames may keep what variables held."""
+        if self.stand is not None:
+            self.stand.retire()
+            self.stand = None
 
     @property
     def items(self) -> list[Any]:
@@ -86,9 +92,9 @@ class Growth:
         """Whether something else refers to the list besides this and so many known places."""
         return sys.getrefcount(self.whole) > held + 1
 
-    def stand_has_strangers(self) -> bool:
-        """Whether something refers to what stood for the list."""
-        return sys.getrefcount(self.stand) > 2
+    def stand_has_strangers(self, held: int) -> bool:
+        """Whether something refers to what stood for the list besides this and so many known places."""
+        return sys.getrefcount(self.stand) > held + 2
 
 
 class Growing(Standing):
@@ -110,6 +116,10 @@ class Growing(Standing):
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         return list
+
+    def retire(self) -> None:
+        """Stand for nothing."""
+        self._growth = Growth([], self._growth.part, self._growth.label)
 
     def append(self, item: Any) -> None:
         if self._trace.depth != self._depth:

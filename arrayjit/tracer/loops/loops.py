@@ -20,7 +20,7 @@ from ..record.retrace import Reason, Retrace, Site, told
 from ..record.trace import Trace, user_location
 from ..record.turns import turns_of
 from ..values.integer import number
-from .bytecode import asks_early, for_statement
+from .bytecode import asks_early, for_statement, has_made_list
 from .comprehensions import Collecting, Waiting
 from .iterations import count_between
 from .rolled import Rolled
@@ -89,7 +89,8 @@ def iterate(items: Counted, frame: FrameType) -> Iterator[Any]:
     """An iterator for the frame: a loop of the program in a `for` statement, else the items one by one."""
     offset = for_statement(frame)
     if offset is None:
-        return _comprehended(items) if asks_early(frame) else items.items()
+        has_list = has_made_list(frame)
+        return _comprehended(items, has_list) if has_list or asks_early(frame) else items.items()
     count, trace = items.count, items.trace
     if is_positive(count, trace) is False:
         items.taken = "all"
@@ -166,7 +167,7 @@ def _stretches(items: Counted, site: Site) -> list[Stretch]:
     return [part for stretch in found for part in stretch.in_rows(together, reason.what, trace)]
 
 
-def _comprehended(items: Counted) -> Iterator[Any]:
+def _comprehended(items: Counted, has_list: bool) -> Iterator[Any]:
     """The items for a loop that has not begun: that of a list comprehension becomes one of the program."""
 
     def begin(frame: FrameType, offset: int, into: Collecting) -> Iterator[Any]:
@@ -180,7 +181,7 @@ def _comprehended(items: Counted) -> Iterator[Any]:
             return items.items()
         return Rolled(items, site, into).run(frame)
 
-    return Waiting(items.items(), begin)
+    return Waiting(items.items(), begin, has_list)
 
 
 def _unrolled(items: Counted, site: Site, reason: Reason) -> Iterator[Any]:

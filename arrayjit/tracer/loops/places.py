@@ -8,6 +8,7 @@ frame follows PEP 667; before CPython 3.13 it goes through the C API.
 from __future__ import annotations
 
 import ctypes
+import gc
 import sys
 from collections import deque
 from collections.abc import Hashable, Iterable, Mapping
@@ -108,6 +109,16 @@ class Places:
     def references(self, value: Any) -> int:
         """How often the value is held here."""
         return sum(part is value for _, part in self._parts)
+
+    @staticmethod
+    def overwritten(value: Any, places: Iterable[Places]) -> int:
+        """How often frames keep the value because a variable held it when another was put there. CPython
+        does so from 3.14 on, whose stack may borrow what variables hold."""
+        if sys.version_info < (3, 14):
+            return 0
+        frames = {id(one._frame): one._frame for one in places if one._frame is not None}
+        kept = (part for part in gc.get_referents(*frames.values()) if type(part) is tuple)
+        return sum(part is value for parts in kept for part in parts)
 
     def write(self, values: Mapping[Name, Any]) -> None:
         """Put values into places that exist."""

@@ -287,11 +287,13 @@ class Rolled:
     def stand_in(self) -> None:
         """Put what stands for a list that grows in its place."""
         for growth in self.places.grown.values():
+            growth.forget_stand()
             growth.stand = Growing(growth, self.trace, self.site, self.iterations)
             self.places.exchange(growth.whole, growth.stand)
             for recorder in self.trace.recorders:
                 recorder.places.refresh()
-            if growth.has_strangers(sum(recorder.holds(growth.whole) for recorder in self.trace.recorders)):
+            held = sum(recorder.holds(growth.whole) for recorder in self.trace.recorders)
+            if growth.has_strangers(held + self.overwritten(growth.whole)):
                 self.unroll(f"it appends to the list {growth.label}, which something else refers to")
 
     def holds(self, value: Any) -> int:
@@ -300,6 +302,10 @@ class Rolled:
         lists = [held for growth in self.places.grown.values() for held in (growth.whole, growth.stand)]
         return sum(held is value for held in (*names, *lists)) + self.places.references(value)
 
+    def overwritten(self, value: Any) -> int:
+        """How often frames keep the value besides their variables."""
+        return Places.overwritten(value, (recorder.places for recorder in self.trace.recorders))
+
     def put_back(self) -> None:
         """Put the lists that grow back in their places, and take off what a comprehension's has got."""
         if self.built is not None:
@@ -307,13 +313,13 @@ class Rolled:
         for growth in self.places.grown.values():
             self.places.exchange(growth.stand, growth.whole)
         for growth in self.places.grown.values():
-            if growth.stand_has_strangers():
+            if growth.stand_has_strangers(self.overwritten(growth.stand)):
                 self.unroll(f"it appends to the list {growth.label} and refers to it anew")
 
     def forget_stands(self) -> None:
         """Drop what stood for lists, which would keep them alive."""
         for growth in self.places.grown.values():
-            growth.stand = None
+            growth.forget_stand()
 
     def grows(self, after: Names) -> bool:
         """Whether lists grow in another way than was assumed."""

@@ -34,6 +34,9 @@ _CALLS = {"CALL": 0, "CALL_FUNCTION": 0, "CALL_FUNCTION_KW": 1, "PRECALL": 0}  #
 _NEUTRAL = frozenset(("EXTENDED_ARG", "NOP"))
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 _BELOW_ARGUMENTS = 2 if _VERSION >= (3, 13) else 1  # the callee, and from CPython 3.13 on a mark above it
+_OF_CALLEES = {(1, "PUSH_NULL"), (2, "LOAD_COMMON_CONSTANT")} if _VERSION >= (3, 13) else set()
+"""What follows a callee at once, with the depth of the stack from it on: that mark, and from CPython 3.14 on
+the question whether it is the built-in `any` that gets a generator."""
 
 
 def scalar(value: Any) -> SymbolicArray | None:
@@ -145,6 +148,8 @@ def _is_callee(code: CodeType, at: int) -> bool:
         elif depth > 0:
             if depth == 1 and instruction.opname in _OF_ATTRIBUTES:
                 return False
+            if (depth, instruction.opname) in _OF_CALLEES:
+                return True
             above = _CALLS.get(instruction.opname)
             if above is not None and instruction.arg == depth - _BELOW_ARGUMENTS - above:
                 return True
