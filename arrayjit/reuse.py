@@ -15,7 +15,7 @@ import io
 import os
 import pickle
 import sys
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -100,18 +100,36 @@ def _packed(program: DeviceProgram, params: tuple[Param, ...]) -> bytes:
     """A program, in which symbols of the parameters are told by their places."""
     places = {symbol: number for number, symbol in enumerate(_symbols(params))}
     packed = io.BytesIO()
-    pickler = pickle.Pickler(packed)
-    pickler.persistent_id = lambda part: places.get(part) if isinstance(part, Symbol) else None  # type: ignore[method-assign]
-    pickler.dump(program)
+    _Packer(packed, places).dump(program)
     return packed.getvalue()
 
 
 def _unpacked(packed: bytes, params: tuple[Param, ...]) -> DeviceProgram:
     """The program, for these parameters."""
-    unpickler = pickle.Unpickler(io.BytesIO(packed))
-    unpickler.persistent_load = _symbols(params).__getitem__  # type: ignore[method-assign]
-    program: DeviceProgram = unpickler.load()
+    program: DeviceProgram = _Unpacker(io.BytesIO(packed), _symbols(params)).load()
     return program
+
+
+class _Packer(pickle.Pickler):
+    """Tells symbols by their places."""
+
+    def __init__(self, file: io.BytesIO, places: Mapping[Symbol, int]) -> None:
+        super().__init__(file)
+        self._places = places
+
+    def persistent_id(self, obj: Any) -> int | None:
+        return self._places.get(obj) if isinstance(obj, Symbol) else None
+
+
+class _Unpacker(pickle.Unpickler):
+    """Finds symbols at their places."""
+
+    def __init__(self, file: io.BytesIO, symbols: Sequence[Symbol]) -> None:
+        super().__init__(file)
+        self._symbols = symbols
+
+    def persistent_load(self, pid: int) -> Symbol:
+        return self._symbols[pid]
 
 
 def _symbols(params: tuple[Param, ...]) -> list[Symbol]:

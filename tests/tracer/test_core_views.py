@@ -346,11 +346,17 @@ def test_numbers_in_lists_must_fit(values: Any, write: Any, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["u2", "i1", "f4", "c8"])
 @pytest.mark.parametrize("value", [-2, 300, np.inf, 1j, [-1, 300, 2.5, 1j], np.float64(-2.5)], ids=repr)
 def test_parts_are_written_as_arrays_are_converted(dtype: str, value: Any) -> None:
-    """Unlike cells and slices, which numbers must fit."""
+    """Until NumPy 2.4, unlike cells and slices, which numbers must fit."""
 
     def written(x: np.ndarray) -> np.ndarray:
         x.real = value
         x.real += x.real
         return x
 
-    assert_like_numpy(written, lambda: (np.arange(4).astype(dtype),))
+    try:
+        written(np.arange(4).astype(dtype))
+    except (OverflowError, TypeError) as refused:
+        with pytest.raises(type(refused)):
+            trace_and_interpret(written, np.arange(4).astype(dtype))
+    else:
+        assert_like_numpy(written, lambda: (np.arange(4).astype(dtype),))

@@ -20,6 +20,7 @@ from ..record.trace import current_trace
 from ..record.view import View
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_array, as_operand, cast, elementwise
+from ..values.fitting import ALL_MUST_FIT
 from .operands import deliver
 
 __all__ = ["conjugated", "imag", "parts", "real", "squares"]
@@ -60,11 +61,12 @@ def _part(array: SymbolicArray, part: int) -> SymbolicArray:
 
 @method("__write__")
 def write(part: SymbolicArray, value: Any) -> None:
-    """What `x.real = value` does: numbers are converted as arrays are, and need not fit."""
-    given = as_array(value)
-    if given.element_type is not part.element_type:
-        given = cast(given, part.element_type)
-    setitem(part, Ellipsis, given)
+    """What `x.real = value` does. Until NumPy 2.4, numbers are converted as arrays are, and need not fit."""
+    if not ALL_MUST_FIT:
+        value = as_array(value)
+        if value.element_type is not part.element_type:
+            value = cast(value, part.element_type)
+    setitem(part, Ellipsis, value)
 
 
 def parts(array: SymbolicArray) -> tuple[SymbolicArray, ...]:

@@ -33,6 +33,7 @@ from ..values.elementwise import (
     views_of,
 )
 from ..values.extents import ZERO, numbers, require_at_least
+from ..values.fitting import ALL_MUST_FIT, check_fits
 from ..values.layout import is_laid_out, kept_order
 from ..values.numbers import integer_of
 from .operands import (
@@ -76,8 +77,11 @@ def _chosen(condition: SymbolicArray, x: Any, y: Any, dtype: DType) -> SymbolicA
 
 
 def _converted(value: Any, dtype: DType) -> Operand:
-    """A choice; a Python number beyond an integer dtype wraps around, in NumPy only there."""
+    """A choice; a Python number beyond an integer dtype wraps around until NumPy 2.4."""
     operand = as_operand(value)
+    if ALL_MUST_FIT:
+        check_fits(operand, dtype, current_trace())
+        return operand
     if type(operand) is SymbolicArray or not dtype.is_integer:
         return operand
     return int(np.array(operand).astype(dtype.numpy))

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, Union
 
+import numpy as np
+
 from ...errors import DTypeError, IntegerOverflow, NumberError
 from ...ir.conditions import compare
 from ...ir.dtype import BOOL, F64, I64, DType, Kind
@@ -13,9 +15,14 @@ from ...ir.expr import Const, Expr, convert, literal
 from ..record.trace import Trace, user_location
 from .array import SymbolicArray
 
-__all__ = ["Operand", "check_fits", "check_single", "check_stored", "limits", "literal_of"]
+__all__ = ["ALL_MUST_FIT", "Operand", "check_fits", "check_single", "check_stored", "limits", "literal_of"]
 
 Operand = Union[SymbolicArray, bool, int, float, complex]
+
+
+ALL_MUST_FIT = np.lib.NumpyVersion(np.__version__) >= "2.5.0"
+"""Whether Python numbers must fit wherever an array takes them: NumPy wraps them around in `np.where` and in
+parts of arrays until 2.4."""
 
 
 class Need(NamedTuple):
