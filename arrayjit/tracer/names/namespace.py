@@ -191,7 +191,7 @@ class Namespace:
             return NdarrayView
         if value is itertools.product:
             return traced_product
-        if isinstance(value, (np.ndarray, np.void)):
+        if issubclass(type(value), (np.ndarray, np.void)):  # arrays of other traces say to be instances
             raise _unreadable(value)
         if is_numpy(value):
             return self._of_numpy(value)

@@ -34,6 +34,7 @@ _CALLS = {"CALL": 0, "CALL_FUNCTION": 0, "CALL_FUNCTION_KW": 1, "PRECALL": 0}  #
 _NEUTRAL = frozenset(("EXTENDED_ARG", "NOP"))
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 _BELOW_ARGUMENTS = 2 if _VERSION >= (3, 13) else 1  # the callee, and from CPython 3.13 on a mark above it
+_HAS_MARK_BEFORE = _VERSION[:2] == (3, 12)  # with a global of which an attribute is called
 _OF_CALLEES = {(1, "PUSH_NULL"), (2, "LOAD_COMMON_CONSTANT")} if _VERSION >= (3, 13) else set()
 """What follows a callee at once, with the depth of the stack from it on: that mark, and from CPython 3.14 on
 the question whether it is the built-in `any` that gets a generator."""
@@ -141,9 +142,11 @@ def _is_callee(code: CodeType, at: int) -> bool:
     tells = (name == "LOAD_GLOBAL" and _VERSION >= (3, 11)) or (name == "LOAD_ATTR" and _VERSION >= (3, 12))
     if name == "LOAD_METHOD" or (tells and low_bit):
         return True
-    depth = 0
+    depth, before = 0, ""
     for instruction in dis.get_instructions(code):
         if instruction.offset == at:
+            if _HAS_MARK_BEFORE and name == "LOAD_ATTR" and before == "NULL + ":
+                return True
             depth = 1
         elif depth > 0:
             if depth == 1 and instruction.opname in _OF_ATTRIBUTES:
@@ -158,6 +161,7 @@ def _is_callee(code: CodeType, at: int) -> bool:
             is_taken = depth <= 1 and effect < 1 and instruction.opname not in _NEUTRAL
             if is_taken or instruction.opcode in _JUMPS:
                 return False
+        before = instruction.argrepr[:7]
     return False
 
 
