@@ -16,7 +16,7 @@ from ..frozen import frozen, frozen_by_identity
 from ..ir.journal import given
 from ..runtime.procedure import Procedure
 from ..runtime.results import results
-from ..stages import Lowered
+from ..stages import CompiledForOther, Lowered
 from ..tracer.calls.binding import ArgumentSource, Binding, FreshSource, ScalarSource, maker
 from ..trials import Trials
 from .counters import Refused, counted_while
@@ -79,7 +79,6 @@ def measured(
     what a run raises."""
     build, traced = lowered.build, lowered.traced
     leaves = lowered.leaves_of(args, kwargs)
-    assert leaves is not None
     trials = Trials(given(build.code.params), Binding(traced.sources, traced.outputs).arrays(leaves))
     plain, clock = build.load(), timed(build.optimized.kernel, lowered.numbers)
     code = replace(build.backend.target.emit(clock.kernel), threads=build.code.threads, opt=build.code.opt)
@@ -166,8 +165,9 @@ def whole_calls(
     first = lowered.leaves_of(args, kwargs)
     if changed:
         args, kwargs = copy.deepcopy((tuple(args), dict(kwargs)))
-    leaves = lowered.leaves_of(args, kwargs)
-    if leaves is None or first is None:
+    try:
+        leaves = lowered.leaves_of(args, kwargs)
+    except CompiledForOther:
         return Refused("whole calls are not measured: copies of the arguments lie otherwise in memory")
 
     def one() -> float:

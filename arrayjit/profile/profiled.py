@@ -158,7 +158,7 @@ def required(lowered: Lowered, args: Sequence[Any], kwargs: Mapping[str, Any], s
     """Raises NumberError for arguments that cannot be measured with, and for seconds that are none."""
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds > 0:
         raise NumberError(f"seconds is {seconds!r}", fix="give seconds to measure for, such as 1.0")
-    leaves = lowered.leaves_of(tuple(args), kwargs) or ()
+    leaves = lowered.leaves_of(tuple(args), kwargs)
     if any(isinstance(leaf, Spec) for leaf in leaves):
         raise NumberError(
             "an argument is a shape and a dtype only, and a profile runs the code",

@@ -198,7 +198,7 @@ class Statements(ABC):
         for dtype, nans in self._lost.items():
             if values := [value for value in self._met if value.dtype is dtype]:
                 self._values[nans] = lost(self._writer, self._values[nans], values)
-        self._met = {}
+        self._met.clear()
 
     # Branches
 

@@ -81,7 +81,7 @@ def _one_beside_another(body: tuple[Stmt, ...], caps: Caps, notes: list[str]) ->
     out: list[Stmt] = []
     for stmt in body:
         stmt = rewrite_bodies(stmt, lambda inner: _one_beside_another(inner, caps, notes))
-        at = next((n for n in range(len(out) - 1, -1, -1) if not isinstance(out[n], (Comment, Define))), None)
+        at = _last_but_definitions(out) if isinstance(stmt, For) else None
         first = None if at is None else out[at]
         if at is not None and isinstance(first, For) and isinstance(stmt, For):
             names = {stmt.symbol: Affine.of(first.symbol)}
@@ -92,6 +92,12 @@ def _one_beside_another(body: tuple[Stmt, ...], caps: Caps, notes: list[str]) ->
                 continue
         out.append(stmt)
     return kept(body, out)
+
+
+def _last_but_definitions(body: Sequence[Stmt]) -> int | None:
+    """The place of the last statement that is no definition."""
+    places = range(len(body) - 1, -1, -1)
+    return next((at for at in places if not isinstance(body[at], (Comment, Define))), None)
 
 
 def _are_apart(first: For, between: Sequence[Stmt], second: For) -> bool:

@@ -80,7 +80,6 @@ def measured(
     """Measure for about so many seconds. Nothing that the caller has is written: runs work on copies. Raises
     what a run raises, and DeviceError."""
     leaves = lowered.leaves_of(args, kwargs)
-    assert leaves is not None
     for leaf in leaves:
         if isinstance(leaf, Resident):
             leaf.block_until_ready()  # type: ignore[attr-defined]
