@@ -167,7 +167,7 @@ def _copies(steps: Stmt, caps: Caps, kernel: Kernel) -> dict[Tensor, _Copy]:
         if _is_grid(tensor, caps)
         and (tensor in arrays or _is_in_arena(tensor, kernel))
         and tensor not in summed
-        and all(use.tensor is tensor and use.index is not None for use in uses[tensor])
+        and all(use.tensor is tensor and _is_all_there(use.index, steps) for use in uses[tensor])
     }
     nbytes = sum(tensor.nbytes for tensor in starts)
     if not caps.l1_bytes < nbytes <= caps.l3_bytes // SHARE:
@@ -177,6 +177,13 @@ def _copies(steps: Stmt, caps: Caps, kernel: Kernel) -> dict[Tensor, _Copy]:
     if all(tensor not in arrays and _has_whole_lines(tensor, caps) for tensor in starts):
         return {}
     return {tensor: _Copy.of(tensor, start, caps.line_bytes) for tensor, start in starts.items()}
+
+
+def _is_all_there(index: tuple[Affine, ...] | None, steps: Stmt) -> bool:
+    """Does each step go through the cells, not through those of a row of its own? Rows that are read once or
+    twice do not make up for copies."""
+    symbol = steps.symbol if isinstance(steps, For) else None
+    return index is not None and not any(symbol in position.symbols for position in index)
 
 
 def _starts(inside: tuple[Stmt, ...], line: int) -> dict[Tensor, int]:
