@@ -41,6 +41,7 @@ __all__ = [
     "applies",
     "bottom_up",
     "children",
+    "differs",
     "expressions",
     "kept",
     "locals_defined",
@@ -223,6 +224,24 @@ def variables(expr: Expr) -> Iterator[Variable]:
 def locals_read(stmts: Iterable[Stmt]) -> Iterator[Variable]:
     """The locals that statements read, each as often as they do; not those of the statements inside them."""
     return (node.variable for node in nodes_in(stmts) if isinstance(node, Local))
+
+
+def differs(expr: Expr, symbol: Symbol, varying: Container[Variable]) -> bool:
+    """May a value differ from one iteration of the loop over a symbol to another, as `varying` locals do?"""
+    for node in walk(expr):
+        match node:
+            case Local(variable=variable):
+                if variable in varying:
+                    return True
+            case Load(index=index):
+                if any(position.coefficient(symbol) for position in index):
+                    return True
+            case Index(value=value):
+                if value.coefficient(symbol):
+                    return True
+            case _:
+                pass
+    return False
 
 
 def locals_defined(stmts: Iterable[Stmt]) -> set[Variable]:

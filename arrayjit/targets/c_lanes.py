@@ -8,11 +8,9 @@ for each lane.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from ..frozen import frozen
 from ..ir.dtype import I32, DType, named
-from ..ir.expr import Expr, Index, Load, Local, Variable
+from ..ir.expr import Expr, Local, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import (
     Barrier,
@@ -35,7 +33,7 @@ from ..ir.loops import (
     While,
     walk_statements,
 )
-from ..ir.walk import expressions, locals_defined, walk
+from ..ir.walk import differs, expressions, locals_defined, walk
 from .bodies import changes, updated
 
 __all__ = ["Lanes", "in_region", "is_straight", "lanes_of", "mentions"]
@@ -75,7 +73,7 @@ def mentions(body: tuple[Stmt, ...], symbol: Symbol) -> bool:
                 pass
         if any(position.coefficient(symbol) for position in bounds):
             return True
-        if any(_differs(expr, symbol, ()) for expr in expressions(stmt)):
+        if any(differs(expr, symbol, ()) for expr in expressions(stmt)):
             return True
     return False
 
@@ -93,7 +91,7 @@ class Lanes:
 
     def differs(self, expr: Expr) -> bool:
         """Whether the value depends on the lane."""
-        return _differs(expr, self.symbol, self.varying)
+        return differs(expr, self.symbol, self.varying)
 
 
 def lanes_of(loop: For) -> Lanes:
@@ -136,7 +134,7 @@ class _Survey:
         for expr in expressions(stmt):
             self._mention(expr)
         match stmt:
-            case If(condition=condition) if _differs(condition, self._symbol, self.varying):
+            case If(condition=condition) if differs(condition, self._symbol, self.varying):
                 self._whole(stmt)
             case If(body=body, orelse=orelse):
                 self.body(body)
@@ -156,27 +154,10 @@ class _Survey:
                 self._mention(expr)
             if isinstance(inner, (Define, Update)):
                 self.regions.setdefault(inner.variable, set()).add(self._region)
-            if isinstance(inner, Define) and _differs(inner.value, self._symbol, self.varying):
+            if isinstance(inner, Define) and differs(inner.value, self._symbol, self.varying):
                 self.varying.add(inner.variable)
 
     def _mention(self, expr: Expr) -> None:
         for node in walk(expr):
             if isinstance(node, Local):
                 self.regions.setdefault(node.variable, set()).add(self._region)
-
-
-def _differs(expr: Expr, symbol: Symbol, varying: Collection[Variable]) -> bool:
-    for node in walk(expr):
-        match node:
-            case Local(variable=variable):
-                if variable in varying:
-                    return True
-            case Load(index=index):
-                if any(position.coefficient(symbol) for position in index):
-                    return True
-            case Index(value=value):
-                if value.coefficient(symbol):
-                    return True
-            case _:
-                pass
-    return False

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ...ir.expr import Const, Expr, Gather, Index, Load, Local, Variable
+from ...ir.expr import Const, Gather, Index, Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Define, Stmt, walk_statements
-from ...ir.walk import locals_updated, nodes_in, walk
+from ...ir.walk import differs, locals_updated, nodes_in, walk
 
 __all__ = ["choosing", "row_along"]
 
@@ -23,7 +23,7 @@ def row_along(cell: Gather, symbol: Symbol, body: tuple[Stmt, ...]) -> tuple[Aff
                 index.append(Affine.of(0))
             case _:
                 varying = _varying(body, symbol) if varying is None else varying
-                if _differs(part, symbol, varying):
+                if differs(part, symbol, varying):
                     return None
                 index.append(Affine.of(0))
     return tuple(index)
@@ -46,23 +46,6 @@ def _varying(body: tuple[Stmt, ...], symbol: Symbol) -> set[Variable]:
     """The locals that may differ from iteration to iteration."""
     varying = set(locals_updated(walk_statements(body)))
     for stmt in walk_statements(body):
-        if isinstance(stmt, Define) and _differs(stmt.value, symbol, varying):
+        if isinstance(stmt, Define) and differs(stmt.value, symbol, varying):
             varying.add(stmt.variable)
     return varying
-
-
-def _differs(expr: Expr, symbol: Symbol, varying: set[Variable]) -> bool:
-    for node in walk(expr):
-        match node:
-            case Local(variable=variable):
-                if variable in varying:
-                    return True
-            case Load(index=index):
-                if any(position.coefficient(symbol) for position in index):
-                    return True
-            case Index(value=value):
-                if value.coefficient(symbol):
-                    return True
-            case _:
-                pass
-    return False
