@@ -30,19 +30,18 @@ from .errors import (
 )
 from .ir.code import DEFAULT_OPT
 from .ir.journal import VALUES
-from .ir.params import ArrayParam
 from .late import Late
 from .locks import reentrant_lock
-from .options import UNSAID, Making, Options, fast_in, require_threads, static_names_in
+from .options import UNSAID, Making, Options, fast_in, names_of, require_threads
 from .reuse import Call
 from .runtime.device import Device
 from .settings import CHECKS, Settings, checks_wanted, default_target, entry_wanted, names_in
-from .stages import CompiledForOther, Linked, Lowered, Variant
+from .stages import CompiledForOther, Linked, Lowered, Variant, integers_among
 from .stats import Description, Miss, Stats, describe_call, explain_miss
 from .timeline import RECORDER, note
-from .tracer.calls.binding import Binding, ScalarSource
+from .tracer.calls.binding import Binding
 from .tracer.calls.convention import Convention
-from .tracer.calls.names import parameters_of, static_arguments
+from .tracer.calls.names import declared, parameters_of
 from .tracer.calls.signature import Key, Spec, key_of
 from .tracer.record.current import CURRENT_TRACE, tracing, user_location
 from .tracer.record.facts import Fact
@@ -52,7 +51,6 @@ from .variants import Choice, Variants
 if TYPE_CHECKING:
     from . import garbage, pickling, tuning
     from .explanation import Explanation
-    from .ir.tensor import Tensor
     from .profile.gpu.profiled import GpuProfile
     from .profile.profiled import Profile
     from .tracer.calls import donation
@@ -97,7 +95,7 @@ class JitFunction(Generic[P, R]):
         self._function = function
         self._options = options
         self._making = making
-        self._static = static_arguments(function, making.static_argnames)
+        self._declared = declared(function, making.static_argnames, making.any_length)
         self._said = [name for name in Options._fields if name not in parameters_of(function)]
         self._variants = Variants()
         self._baked: dict[Key, tuple[Fact, ...]] = {}
@@ -106,7 +104,7 @@ class JitFunction(Generic[P, R]):
         self._reasons: deque[Miss] = deque(maxlen=_REMEMBERED_MISSES)
         variables = ("ARRAYJIT_TARGET",) if options.target is None else ()
         contexts = (CURRENT_TRACE, TARGET_IN_USE)
-        self._entries = Entry(JitFunction, self._static, contexts, variables, _for_the_user)
+        self._entries = Entry(JitFunction, self._declared, contexts, variables, _for_the_user)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         options = self._taken_from(kwargs) if kwargs else UNSAID
@@ -194,7 +192,7 @@ class JitFunction(Generic[P, R]):
         if tracing():
             return functions.call_inline(self._function, args, kwargs)
         try:
-            signature, leaves = key_of(args, kwargs, self._static)
+            signature, leaves = key_of(args, kwargs, self._declared)
             if RECORDER.values is not None:
                 signature = (*signature, VALUES)
             chosen = self._chosen(options)
@@ -215,7 +213,7 @@ class JitFunction(Generic[P, R]):
 
     def _lower(self, options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowered:
         try:
-            key, given = key_of(args, kwargs, self._static)
+            key, given = key_of(args, kwargs, self._declared)
             with garbage.resting():
                 traced, built, device = self._built(self._chosen(options), args, kwargs, given)
             if options.target is not None:
@@ -225,13 +223,13 @@ class JitFunction(Generic[P, R]):
         except (UserError, CompilerBug) as error:
             raise _for_the_user(error) from error.__cause__
 
-        described = describe_call(self._function, args, kwargs, self._static, traced.baked)
+        described = describe_call(self._function, args, kwargs, self._declared, traced.baked)
 
         def leaves_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sequence[Any]:
-            other, leaves = key_of(args, kwargs, self._static)
+            other, leaves = key_of(args, kwargs, self._declared)
             if other == key and all(fact.read(given) == fact.read(leaves) for fact in traced.baked):
                 return leaves
-            new = describe_call(self._function, args, kwargs, self._static, traced.baked)
+            new = describe_call(self._function, args, kwargs, self._declared, traced.baked)
             raise CompiledForOther(
                 "the arguments differ from those that this code was compiled for",
                 loc=user_location(),
@@ -239,7 +237,7 @@ class JitFunction(Generic[P, R]):
                 fix="call the jitted function itself, which compiles for any arguments",
             )
 
-        return Lowered(traced, built, leaves_of, device, _integers(traced, given))
+        return Lowered(traced, built, leaves_of, device, integers_among(traced, given))
 
     def _profile(
         self, options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -291,7 +289,7 @@ class JitFunction(Generic[P, R]):
             rebound = "" if found is None else found.rebound()
             known = self._variants.described(chosen)
             if is_forbidden():
-                described = describe_call(self._function, args, kwargs, self._static, {})
+                described = describe_call(self._function, args, kwargs, self._declared, {})
                 raise forbidden(self._name, rebound or explain_miss(described, known))
             self._misses += 1
             start = time.perf_counter()
@@ -301,7 +299,7 @@ class JitFunction(Generic[P, R]):
             self._compiles += 1
             self._bake(signature, baked)
             key = self._with_baked(signature, leaves)
-            described = describe_call(self._function, args, kwargs, self._static, baked)
+            described = describe_call(self._function, args, kwargs, self._declared, baked)
             reason = rebound or explain_miss(described, known)
             milliseconds = (time.perf_counter() - start) * 1e3
             phases = {**variant.emitted.seconds, **variant.procedure.executable.seconds}
@@ -354,8 +352,9 @@ class JitFunction(Generic[P, R]):
             if placed.donated_among(leaves):
                 return None
             signature = tuple(map(_named_place, signature))
-        static = tuple(sorted(self._static.positions)), tuple(sorted(self._static.names))
-        return kept_call(self._function, (signature, static, self._making.trusts_indices), *chosen, device)
+        named = self._declared.static, self._declared.any_length
+        told = tuple((tuple(sorted(some.positions)), tuple(sorted(some.names))) for some in named)
+        return kept_call(self._function, (signature, told, self._making.trusts_indices), *chosen, device)
 
     def _keep(self, choice: Choice, key: Key, variant: Linked, described: Description) -> None:
         """Keep a variant in place of one of that name, and of others where there is no room."""
@@ -381,7 +380,7 @@ class JitFunction(Generic[P, R]):
         settings = Settings.from_environment()
         start = time.perf_counter()
         making = self._making
-        traced = functions.trace_function(self._function, args, kwargs, self._static, making.trusts_indices)
+        traced = functions.trace_function(self._function, args, kwargs, self._declared, making.trusts_indices)
         note("trace", "compile", start)
         checks = making.check if RECORDER.values is None else (*making.check, VALUES)
         traced = replace(traced, computation=replace(traced.computation, checks=checks))
@@ -439,6 +438,7 @@ def jit(
     target: str | None = None,
     threads: int | None = None,
     static_argnames: str | Sequence[str] = (),
+    any_length: str | Sequence[str] = (),
     unchecked: bool = False,
     tune: float | None = None,
     opt: int = DEFAULT_OPT,
@@ -453,6 +453,7 @@ def jit(
     target: str | None = None,
     threads: int | None = None,
     static_argnames: str | Sequence[str] = (),
+    any_length: str | Sequence[str] = (),
     unchecked: bool = False,
     tune: float | None = None,
     opt: int = DEFAULT_OPT,
@@ -466,6 +467,7 @@ def jit(
     target: str | None = None,
     threads: int | None = None,
     static_argnames: str | Sequence[str] = (),
+    any_length: str | Sequence[str] = (),
     unchecked: bool = False,
     tune: float | None = None,
     opt: int = DEFAULT_OPT,
@@ -477,17 +479,19 @@ def jit(
     `target` is the default target, one that `python -m arrayjit targets` lists, `threads` how many threads
     share the loops of a call at most, by default all that the target has. Arguments named in
     `static_argnames` are compiled in by value: they may be used where Python needs a number (`range(n)`, `if
-    flag`) and must be hashable. Arrays and Python scalars are arguments otherwise, of which the value is
-    compiled in only where Python needs it; anything else is compiled in. With `unchecked` no index that is
-    computed when the function runs is checked: one out of bounds reads or writes other memory. With `tune`
-    each compilation tries schedules of the loops for about so many seconds and keeps the fastest, also for
-    later processes. `opt`, from 0 to 3, is the code generator's effort: 0 takes a third of the time for
-    slower code, 3 runs LLVM's own passes too, which seldom helps. Results are the same bits. `check` names
-    what calls look for and stop at, at the user's line with index and value: "nan" (the first that is
-    computed from numbers), "bounds" (indices that plain code takes to be right, also with `unchecked`),
-    "overflow" (of integers); by default what `ARRAYJIT_CHECK` names. `fast` names what may change bits on
-    GPUs: with "atomics" threads scatter floats in any order, which gives other last bits in every run, with
-    "tf32" tensor cores form products of float32, from factors rounded to 10 bits of fraction.
+    flag`) and must be hashable. Arrays of arguments named in `any_length` may have any number of rows, with
+    one compilation for all lengths up to each power of two; others are compiled for one shape. Arrays and
+    Python scalars are arguments otherwise, of which the value is compiled in only where Python needs it;
+    anything else is compiled in. With `unchecked` no index that is computed when the function runs is
+    checked: one out of bounds reads or writes other memory. With `tune` each compilation tries schedules of
+    the loops for about so many seconds and keeps the fastest, also for later processes. `opt`, from 0 to 3,
+    is the code generator's effort: 0 takes a third of the time for slower code, 3 runs LLVM's own passes too,
+    which seldom helps. Results are the same bits. `check` names what calls look for and stop at, at the
+    user's line with index and value: "nan" (the first that is computed from numbers), "bounds" (indices that
+    plain code takes to be right, also with `unchecked`), "overflow" (of integers); by default what
+    `ARRAYJIT_CHECK` names. `fast` names what may change bits on GPUs: with "atomics" threads scatter floats
+    in any order, which gives other last bits in every run, with "tf32" tensor cores form products of float32,
+    from factors rounded to 10 bits of fraction.
 
     Raises StaticArgumentError for a name that is no parameter, SettingError for a check that is none. Calls
     raise what NumPy would raise, as subclasses that name the user's line, and UnsupportedError for what
@@ -495,7 +499,8 @@ def jit(
     """
     checks = checks_wanted() if check is None else names_in(check, CHECKS, "check")
     options = Options(target, threads, fast)
-    making = Making(static_names_in(static_argnames), unchecked, tune, opt, checks)
+    static, long = names_of("static_argnames", static_argnames), names_of("any_length", any_length)
+    making = Making(static, unchecked, tune, opt, checks, long)
     made = _wanted()
     if function is None:
         return lambda decorated: made(decorated, options, making)
@@ -556,16 +561,6 @@ def _linked(convention: Convention, emitted: Emitted, device: Device | None) -> 
         Variant(convention, emitted) if device is None else placed.Placed(convention, emitted, device)
     )
     return made
-
-
-def _integers(traced: Traced, leaves: Sequence[Any]) -> dict[Tensor, int]:
-    """The integers among the arguments, by the parameters that code reads them from."""
-    return {
-        param.tensor: int(leaves[source.leaf])
-        for param, source in zip(traced.computation.params, traced.sources, strict=True)
-        if isinstance(param, ArrayParam) and isinstance(source, ScalarSource)
-        if source.dtype.kind in "iu" and not isinstance(leaves[source.leaf], Spec)
-    }
 
 
 def _require_target(device: Device | None, target: str) -> None:

@@ -110,7 +110,8 @@ def warn_of_many(function: str, described: Sequence[Description], loc: Location 
     ]
     what = f"{function} was compiled {len(described)} times"
     why = f": what varies is {'; '.join(varying)}" if varying else ""
-    message = f"{what}{why}; pad sizes to a few, or make it an argument of one dtype and layout"
+    fix = "name arrays of many lengths in any_length, or make it an argument of one dtype and layout"
+    message = f"{what}{why}; {fix}"
     warnings.warn_explicit(
         message, RecompilationWarning, loc.file if loc else "<arrayjit>", loc.line if loc else 1
     )

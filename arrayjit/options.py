@@ -9,7 +9,7 @@ from .errors import NumberError, StaticArgumentError
 from .ir.code import DEFAULT_OPT
 from .settings import FAST, names_in
 
-__all__ = ["UNSAID", "Making", "Options", "fast_in", "require_threads", "static_names_in"]
+__all__ = ["UNSAID", "Making", "Options", "fast_in", "names_of", "require_threads"]
 
 
 class Options(NamedTuple):
@@ -36,6 +36,7 @@ class Making(NamedTuple):
     tune: float | None = None
     opt: int = DEFAULT_OPT
     check: tuple[str, ...] = ()
+    any_length: tuple[str, ...] = ()
 
     def require(self) -> None:
         """Raise NumberError for numbers that say nothing."""
@@ -63,10 +64,10 @@ def fast_in(wish: str | Iterable[str] | None) -> tuple[str, ...]:
     return names_in(wish, FAST, "fast") if wish else ()
 
 
-def static_names_in(wish: str | Iterable[str]) -> tuple[str, ...]:
-    """The names of arguments that are compiled in. Raises StaticArgumentError for what is not names."""
+def names_of(option: str, wish: str | Iterable[str]) -> tuple[str, ...]:
+    """The names of arguments that an option gives. Raises StaticArgumentError for what is not names."""
     if isinstance(wish, str):
         return (wish,)
     if not isinstance(wish, Iterable):
-        raise StaticArgumentError(f"static_argnames is {wish!r}", fix='give a name or some: ("n", "axis")')
+        raise StaticArgumentError(f"{option} is {wish!r}", fix='give a name or some: ("n", "axis")')
     return tuple(wish)

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 from .compile import Build, Emitted
 from .errors import UserError
 from .frozen import frozen_by_identity
+from .ir.params import ArrayParam
 from .late import Late
 from .runtime.device import Device
 from .runtime.host import addresses_of
 from .runtime.procedure import Procedure
 from .runtime.results import least_of_blocks, results
-from .tracer.calls.binding import Binding, made_by
+from .tracer.calls.binding import Binding, ScalarSource, made_by
 from .tracer.calls.convention import Convention
+from .tracer.calls.signature import Spec
 from .tracer.record.guards import guards_hold
 from .tracer.record.tree import unflatten
 
@@ -33,7 +35,7 @@ else:
 explanation: Any = Late("arrayjit.explanation")
 placed: Any = Late("arrayjit.arrays.placed")  # which imports `api`, which imports this file
 
-__all__ = ["Compiled", "CompiledForOther", "Linked", "Lowered", "Variant"]
+__all__ = ["Compiled", "CompiledForOther", "Linked", "Lowered", "Variant", "integers_among"]
 
 
 class Linked(Protocol):
@@ -146,3 +148,13 @@ class Lowered:
 
 class CompiledForOther(UserError, TypeError):
     """Arguments of another signature than the one compiled for."""
+
+
+def integers_among(traced: Traced, leaves: Sequence[Any]) -> dict[Tensor, int]:
+    """The integers among the arguments, by the parameters that code reads them from."""
+    return {
+        param.tensor: int(leaves[source.leaf])
+        for param, source in zip(traced.computation.params, traced.sources, strict=True)
+        if isinstance(param, ArrayParam) and isinstance(source, ScalarSource)
+        if source.dtype.kind in "iu" and not isinstance(leaves[source.leaf], Spec)
+    }

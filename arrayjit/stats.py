@@ -13,7 +13,7 @@ import numpy as np
 from .errors import Location
 from .frozen import frozen
 from .tracer.calls.names import positional_names
-from .tracer.calls.signature import PYTHON_SCALARS, Spec, StaticArguments, is_leaf, overlaps
+from .tracer.calls.signature import PYTHON_SCALARS, Declared, Spec, ends_of, is_leaf, length_of, overlaps
 from .tracer.record.facts import Argument, Fact, Positive, Remainder
 from .tracer.record.guards import ABSENT, ArrayGuard, Guard
 from .tracer.record.resident import Resident
@@ -58,22 +58,29 @@ def describe_call(
     function: Callable[..., Any],
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
-    static: StaticArguments,
+    declared: Declared,
     baked: Mapping[Fact, str],
 ) -> Description:
     """What a compilation depends on, by argument and part of it; `baked` is what was compiled in about
     numbers."""
     described: dict[str, str] = {}
     leaves: dict[str, Any] = {}
+    lengths: dict[int, str] = {}
     for position, (name, value) in enumerate(
         [*zip(positional_names(function, len(args)), args, strict=True), *kwargs.items()]
     ):
-        is_static = name in static.names or (position < len(args) and position in static.positions)
-        for path, part, is_argument in _parts(value, name, not is_static, set()):
-            described[path] = _kind(part) if is_argument else _shown(part)
+        given = name if position >= len(args) else None
+        any_length = declared.any_length.has(position, given)
+        for path, part, is_argument in _parts(value, name, not declared.static.has(position, given), set()):
+            described[path] = _kind(part, any_length) if is_argument else _shown(part)
             if is_argument:
                 described[path] += _compiled_in(part, len(leaves), baked)
                 leaves[path] = part
+                if any_length and (length := length_of(part)) is not None:
+                    lengths.setdefault(length, path)
+    for leaf, (length, path) in enumerate(lengths.items(), len(leaves)):
+        if known := _compiled_in(length, leaf, baked):
+            described[f"len({path})"] = known.strip()
     paths = list(leaves)
     for overlap in overlaps(list(leaves.values())):
         names = " and ".join(paths[leaf] for leaf in overlap.leaves)
@@ -147,18 +154,27 @@ def _changes(old: Description, new: Description) -> list[str]:
     ]
 
 
-def _kind(leaf: Any) -> str:
-    """What code depends on in an argument."""
+def _kind(leaf: Any, any_length: bool = False) -> str:
+    """What code depends on in an argument, which may be an array of any length."""
     if isinstance(leaf, Resident):
         return f"{_kind(leaf.layout)} on {leaf.place_name}"
     if isinstance(leaf, Spec):
-        return f"{leaf.dtype}{list(leaf.shape)}"
+        return f"{leaf.dtype}{_shape(leaf, any_length)}"
     if isinstance(leaf, np.ndarray):
         flags = "" if leaf.flags.c_contiguous else f" strides {leaf.strides}"
         flags += "" if leaf.flags.writeable else " read-only"
         flags += "" if leaf.flags.aligned else " unaligned"
-        return f"{leaf.dtype}{list(leaf.shape)}{flags}"
+        return f"{leaf.dtype}{_shape(leaf, any_length)}{flags}"
     return type(leaf).__name__ if type(leaf) in PYTHON_SCALARS else f"{type(leaf).__name__} scalar"
+
+
+def _shape(array: np.ndarray | Spec, any_length: bool) -> str:
+    """The extents, of a length that is left open between which ends it lies."""
+    extents = [str(extent) for extent in array.shape]
+    if any_length and (length := length_of(array)) is not None:
+        least, most = ends_of(length)
+        extents[0] = f"{least}..{most}"
+    return f"[{', '.join(extents)}]"
 
 
 def _shown(value: Any) -> str:

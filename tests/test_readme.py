@@ -25,6 +25,8 @@ ARGUMENTS: Mapping[str, tuple[Any, ...]] = {
     "root": (random.random(9),),
     "shares": (random.random(9),),
     "powers": (random.random(9), 4),
+    "normalised": (random.random(30),),
+    "standardised": (random.random((30, 4)),),
     "growth": (random.random(9),),
     "settled": (random.random(9),),
     "escapes": (random.random((4, 5)) - 1 + 1j * random.random((4, 5)), 9),

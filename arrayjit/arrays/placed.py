@@ -17,6 +17,7 @@ import numpy as np
 from ..compile import Emitted
 from ..errors import DeviceMismatch
 from ..frozen import frozen
+from ..ir.params import IndexParam
 from ..runtime.device import Device
 from ..runtime.host import addresses_of
 from ..tracer.calls.binding import (
@@ -104,6 +105,7 @@ class Placed:
         "_finders",
         "_givers",
         "_guards",
+        "_lengths",
         "_written",
         "convention",
         "device",
@@ -121,6 +123,7 @@ class Placed:
         self._finders = [self._finder(source) for source in convention.sources]
         self._givers = [_giver(output, convention.sources) for output in convention.outputs]
         self._written = [_writes(source) for source in convention.sources]
+        self._lengths = sum(isinstance(param, IndexParam) for param in self.procedure.params)
 
     def is_valid(self) -> bool:
         """Whether the names outside the function that the trace baked in are bound as they were."""
@@ -157,13 +160,15 @@ class Placed:
         made = [o.storage.values for o in operands if o.storage and o.storage.values not in needed]
         reads = [array.storage.buffer for array in (*leaves, *self._captured) if isinstance(array, Array)]
         writes = [operand.storage.buffer for operand, written in pairs if written and operand.storage]
-        pointers = addresses_of([operand.layout for operand in operands])
+        first_length = len(operands) - self._lengths
+        pointers = addresses_of([operand.layout for operand in operands[:first_length]])
+        lengths = [int(operand.layout) for operand in operands[first_length:]]
         procedure = self.procedure
 
         def task(_kept: object = (operands, reads, writes)) -> None:
             for values in needed:
                 values.require()
-            procedure.launch(pointers)
+            procedure.launch(pointers, lengths)
             for values in made:
                 values.are_computed = True
 
@@ -189,9 +194,14 @@ class Placed:
     def _finder(self, source: Source) -> Finder:
         """What gives the operand of a parameter, from the leaves' layouts and storages."""
         match source:
-            case FreshSource(shape=shape, dtype=dtype):
-                nbytes = prod(shape) * dtype.itemsize
-                return lambda layouts, storages: self._made(nbytes, shape, dtype)
+            case FreshSource(has_fixed_shape=False):
+                return lambda layouts, storages: self._made(source.shape_in(layouts), source.dtype)
+            case FreshSource():
+                shape = source.shape_in(())
+                return lambda layouts, storages: self._made(shape, source.dtype)
+            case ScalarSource(is_length=True):
+                length = maker(source)
+                return lambda layouts, storages: Operand(length(layouts), None)
             case ScalarSource():
                 number = maker(source)
                 return lambda layouts, storages: replace(self._from_host(number(layouts)), host=None)
@@ -208,8 +218,8 @@ class Placed:
                     else Operand(find(layouts), storages[leaf])
                 )
 
-    def _made(self, nbytes: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Operand:
-        storage = Storage.new(self.device, nbytes, Values(are_computed=False))
+    def _made(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Operand:
+        storage = Storage.new(self.device, prod(shape) * dtype.itemsize, Values(are_computed=False))
         return Operand(array_at(storage.buffer.address, shape, dtype), storage)
 
     def _from_host(self, host: np.ndarray) -> Operand:
@@ -243,7 +253,7 @@ def _giver(output: Output, sources: Sequence[Source]) -> Giver:
         case ViewOutput(param=param):
             given = giver(output, sources)
             return lambda leaves, operands, results: (
-                operands[param].shown(view_of(output, operands[param].layout))
+                operands[param].shown(view_of(output, operands[param].layout, leaves))
                 if operands[param].host is None
                 else given(leaves, [operand.seen() for operand in operands], results)
             )

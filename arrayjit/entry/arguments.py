@@ -15,7 +15,15 @@ from ..tracer.calls.binding import (
     ScalarSource,
     Source,
 )
-from ..tracer.calls.signature import PYTHON_SCALARS, Overlap, StaticArguments, is_leaf, same_memory
+from ..tracer.calls.signature import (
+    PYTHON_SCALARS,
+    Declared,
+    Overlap,
+    ends_of,
+    is_leaf,
+    length_of,
+    same_memory,
+)
 from ..tracer.record.state import has_state
 from ..tracer.record.tree import contents
 from .layout import C_CONTIGUOUS, LAYOUT_FLAGS
@@ -35,9 +43,19 @@ class ThroughPython(Exception):
 
 class Steps:
     """`rows` are the steps, `leaves` has the step of each leaf of the call, `ranges` are those of memory that
-    its arrays lie in, several in one if they `share` it. `owned` is what the rows name."""
+    its arrays lie in, several in one if they `share` it. `owned` is what the rows name. `lengths` has the
+    parameter of each length that is left open, `open_leaves` are the arrays of any length."""
 
-    def __init__(self, sources: Sequence[Source], pinned: Collection[int], shared: Sequence[Overlap]) -> None:
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        pinned: Collection[int],
+        shared: Sequence[Overlap],
+        lengths: Mapping[int, int],
+    ) -> None:
+        self.open_leaves: set[int] = set()
+        self._lengths = lengths
+        self._told: set[int] = set()
         self.rows: list[list[int]] = []
         self.leaves: list[int] = []
         self.owned: list[Any] = []
@@ -49,30 +67,31 @@ class Steps:
         self._numbers: dict[Overlap, int] = {}
         self._met: dict[Overlap, list[tuple[np.ndarray, int]]] = {}
 
-    def add_call(self, args: Sequence[Any], kwargs: Mapping[str, Any], static: StaticArguments) -> None:
+    def add_call(self, args: Sequence[Any], kwargs: Mapping[str, Any], declared: Declared) -> None:
         """The arguments, as the key of a call goes through them."""
         for index, value in enumerate((*args, *kwargs.values())):
-            is_static = index in static.positions
-            if index >= len(args):
-                is_static = list(kwargs)[index - len(args)] in static.names
+            name = list(kwargs)[index - len(args)] if index >= len(args) else None
+            is_static = declared.static.has(index, name)
             where = {"fetch": code("FETCH", "ARGUMENT"), "index": index}
             if is_static:
                 self._add_static(value, where)
             else:
-                self._add(value, where)
+                self._add(value, where, declared.any_length.has(index, name))
 
     def add_captured(self, array: np.ndarray, param: int) -> None:
         """An array that the function met by another way."""
         where = {"fetch": code("FETCH", "OBJECT"), "key": id(array)}
         self._add_array(array, where, param, None)
 
-    def _add(self, value: Any, where: Mapping[str, int]) -> None:
+    def _add(self, value: Any, where: Mapping[str, int], any_length: bool) -> None:
         """A value of the call with all that is in it. `where` says how to come to it."""
         if is_leaf(value):
             leaf = len(self.leaves)
             self.leaves.append(len(self.rows))
             param = self._params.get(leaf, _NO_PARAM)
             if type(value) is np.ndarray:
+                if any_length and length_of(value) in self._lengths:
+                    self.open_leaves.add(leaf)
                 self._add_array(value, where, param, leaf)
             else:
                 self._add_number(value, where, param, leaf in self._pinned)
@@ -81,7 +100,7 @@ class Steps:
         if inner is None:
             self._add_static(value, where)
         else:
-            self._add_container(value, where, *inner)
+            self._add_container(value, where, *inner, any_length)
 
     def _add_static(self, value: Any, where: Mapping[str, int]) -> None:
         if has_state(value):
@@ -116,7 +135,24 @@ class Steps:
             shared=int(not is_first),
             twin=self._twin(array, group),
             before=source.offset if isinstance(source, OverlapSource) else 0,
+            **(self._length(array, is_shared=group is not None) if leaf in self.open_leaves else {}),
         )
+
+    def _length(self, array: np.ndarray, is_shared: bool) -> dict[str, int]:
+        """What is asked of the length of an array of any length. One that shares memory has this one."""
+        length = len(array)
+        least, most = (length, length) if is_shared else ends_of(length)
+        param = self._lengths[length]
+        is_told = param in self._told
+        self._told.add(param)
+        return {
+            "is_open": 1,
+            "least": least,
+            "most": most,
+            "length": param,
+            "as_before": int(is_told),
+            "row": array.strides[0],
+        }
 
     def _twin(self, array: np.ndarray, group: Overlap | None) -> int:
         """The step of the first argument that is this very array."""
@@ -160,7 +196,12 @@ class Steps:
         self._row(kind, where, check=check, wanted=id(kind), param=param, pinned=pin[0], pinned_bytes=pin[1])
 
     def _add_container(
-        self, value: Any, where: Mapping[str, int], keys: tuple[Hashable, ...], children: Sequence[Any]
+        self,
+        value: Any,
+        where: Mapping[str, int],
+        keys: tuple[Hashable, ...],
+        children: Sequence[Any],
+        any_length: bool,
     ) -> None:
         kind = type(value)
         is_tuple = issubclass(kind, tuple) and kind.__iter__ is tuple.__iter__
@@ -180,7 +221,7 @@ class Steps:
                 "key": id(key),
                 "owned": int(fetch != "TUPLE" or where.get("owned", 0)),
             }
-            self._add(child, here)
+            self._add(child, here, any_length)
 
     def _row(self, named: Any, where: Mapping[str, int], **wanted: int) -> None:
         self.owned.append(named)

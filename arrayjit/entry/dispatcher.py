@@ -51,6 +51,7 @@ def _text(table_offset: int) -> str:
         **layout.OFFSETS,
         **offsets(),
         "LAYOUT_FLAGS": layout.LAYOUT_FLAGS,
+        "MOST_RANK": layout.MOST_RANK,
         "TABLE": table_offset,
         "COUNT_MASK": 2**63 - 1,
     }

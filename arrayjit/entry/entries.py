@@ -16,7 +16,7 @@ from ..runtime.machine_code import loaded
 from ..settings import environment
 from ..stages import Variant
 from ..timeline import RECORDER
-from ..tracer.calls.signature import StaticArguments
+from ..tracer.calls.signature import Declared
 from ..tracer.record.guards import ABSENT
 from .callable import ENTRY, TABLE, table_offset
 from .layout import symbols
@@ -50,13 +50,13 @@ class Entry:
     def __init__(
         self,
         base: type,
-        static: StaticArguments,
+        declared: Declared,
         contexts: Sequence[ContextVar[Any]],
         variables: Sequence[str],
         shown: Callable[[Exception], Exception],
     ) -> None:
         self._base = base
-        self._static = static
+        self._declared = declared
         self._contexts = contexts
         self._variables = variables
         self._shown = shown
@@ -106,7 +106,7 @@ class Entry:
             self._held = held
             try:
                 self._published[variant] = variants.described(
-                    variant, args, kwargs, leaves, self._static, self._failed(variant)
+                    variant, args, kwargs, leaves, self._declared, self._failed(variant)
                 )
                 self._publish(function)
             except arguments.ThroughPython as reason:

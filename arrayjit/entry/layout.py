@@ -19,7 +19,16 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-__all__ = ["C_CONTIGUOUS", "LAYOUT_FLAGS", "OFFSETS", "WRITEABLE", "address_of", "reason_against", "symbols"]
+__all__ = [
+    "C_CONTIGUOUS",
+    "LAYOUT_FLAGS",
+    "MOST_RANK",
+    "OFFSETS",
+    "WRITEABLE",
+    "address_of",
+    "reason_against",
+    "symbols",
+]
 
 _HEAD = object.__basicsize__
 
@@ -45,6 +54,9 @@ OFFSETS: Mapping[str, int] = {
 C_CONTIGUOUS, _ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 LAYOUT_FLAGS = C_CONTIGUOUS | _ALIGNED | WRITEABLE
 """The flags of an ndarray on which code depends."""
+
+MOST_RANK = 64
+"""Axes of an ndarray at most."""
 
 _NUMPY = {
     "PyArray_Scalar": 60,

@@ -238,9 +238,20 @@ range:
   %start = ptrtoint ptr %data to i64
   %number_ = field i64 %step <STEP_RANGE>
   %low = field i64 %step <STEP_LOW>
+  %isopen = field i64 %step <STEP_IS_OPEN>
+  %isclosed = icmp eq i64 %isopen, 0
+  br i1 %isclosed, label %fixed, label %open
+fixed:
   %high = field i64 %step <STEP_HIGH>
+  br label %ranged
+open:
+  %openhigh = call i64 @open_bytes(ptr %step, ptr %value, ptr %pointers)
+  %fitting = icmp ne i64 %openhigh, 0
+  br i1 %fitting, label %ranged, label %no
+ranged:
+  %bytes = phi i64 [ %high, %fixed ], [ %openhigh, %open ]
   %first = add i64 %start, %low
-  %past = add i64 %start, %high
+  %past = add i64 %start, %bytes
   %lowplace = getelementptr i64, ptr %lows, i64 %number_
   %highplace = getelementptr i64, ptr %highs, i64 %number_
   %back = field i64 %step <STEP_BEFORE>
@@ -286,7 +297,40 @@ no:
   ret i1 false
 }
 
-; Whether a value is an array of the wanted dtype, shape and layout.
+; The bytes of an array of any length, of which code is told; 0 where it is not as long as it has to be.
+define internal i64 @open_bytes(ptr %step, ptr %value, ptr %pointers) alwaysinline {
+  %extents = field ptr %value <EXTENTS>
+  %length = load i64, ptr %extents
+  %least = field i64 %step <STEP_LEAST>
+  %most = field i64 %step <STEP_MOST>
+  %param = field i64 %step <STEP_LENGTH>
+  %place = getelementptr ptr, ptr %pointers, i64 %param
+  %enough = icmp sge i64 %length, %least
+  %few = icmp sle i64 %length, %most
+  %within = and i1 %enough, %few
+  br i1 %within, label %known, label %no
+known:
+  %again = field i64 %step <STEP_AS_BEFORE>
+  %isfirst = icmp eq i64 %again, 0
+  br i1 %isfirst, label %tell, label %compare
+tell:
+  store ptr %extents, ptr %place
+  br label %yes
+compare:
+  %told = load ptr, ptr %place
+  %before = load i64, ptr %told
+  %same = icmp eq i64 %before, %length
+  br i1 %same, label %yes, label %no
+yes:
+  %row = field i64 %step <STEP_ROW>
+  %bytes = mul i64 %length, %row
+  ret i64 %bytes
+no:
+  ret i64 0
+}
+
+; Whether a value is an array of the wanted dtype, shape and layout; how long one of any length is, is not
+; asked here.
 define internal i1 @is_array(ptr %step, ptr %value, ptr %type) alwaysinline {
   %isarray = icmp eq ptr %type, @rt.ndarray
   br i1 %isarray, label %dtype, label %no
@@ -322,7 +366,11 @@ layout:
 shape:
   %extents = field ptr %value <EXTENTS>
   %wantedextents = field ptr %step <STEP_EXTENTS>
-  %shapes = call i1 @same_words(ptr %extents, ptr %wantedextents, i64 %rank)
+  %open = field i64 %step <STEP_IS_OPEN>
+  %rest = getelementptr i64, ptr %extents, i64 %open
+  %wantedrest = getelementptr i64, ptr %wantedextents, i64 %open
+  %count = sub i64 %rank, %open
+  %shapes = call i1 @same_words(ptr %rest, ptr %wantedrest, i64 %count)
   br i1 %shapes, label %steps, label %no
 steps:
   %strides = field ptr %value <STRIDES>
@@ -401,7 +449,7 @@ term:
   br i1 %complete, label %judge, label %add
 add:
   %factor = field i64 %at <TERM_FACTOR>
-  %number = field i64 %at <TERM_STEP>
+  %number = field i64 %at <TERM_PLACE>
   %slot = getelementptr i64, ptr %slots, i64 %number
   %value = load i64, ptr %slot
   %widefactor = sext i64 %factor to i128

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from operator import mul
 from typing import Any, TypedDict
@@ -16,15 +16,18 @@ from ..tracer.calls.binding import (
     Counted,
     FreshSource,
     Output,
+    Reckoned,
     RepeatedOutput,
     ScalarOutput,
+    ScalarSource,
     SizedOutput,
     Source,
     ViewOutput,
     made_by,
+    numbers_in,
 )
 from ..tracer.record.tree import Leaf, Node, Static, Structure
-from .arguments import ThroughPython
+from .arguments import Steps, ThroughPython
 from .layout import WRITEABLE
 from .rows import address, code, row, words
 
@@ -57,7 +60,7 @@ class Outcome:
         outputs: Sequence[Output],
         structure: Structure,
         leaves: Sequence[Any],
-        steps: Sequence[int],
+        steps: Steps,
     ) -> None:
         self.fresh: list[list[int]] = []
         self.build: list[list[int]] = []
@@ -65,7 +68,12 @@ class Outcome:
         self.asks_python = False
         self._outputs = outputs
         self._leaves = leaves
-        self._steps = steps
+        self._steps, self._open_leaves = steps.leaves, steps.open_leaves
+        self._lengths = {
+            source.leaf: param
+            for param, source in enumerate(sources)
+            if isinstance(source, ScalarSource) and source.is_length
+        }
         self._leaf_steps: list[int] = []
         numbers = {output.param for output in outputs if isinstance(output, ScalarOutput) and not output.cell}
         numbers |= {
@@ -92,16 +100,19 @@ class Outcome:
             self.build = []
 
     def _add_fresh(self, param: int, source: FreshSource, is_number: bool) -> None:
-        dtype = source.dtype
         if is_number:
             self.fresh.append(row("FRESH", param=param))
             return
-        shape, strides = _layout(source)
-        extents = words([shape])
-        steps = words([strides]) if source.is_transposed else None
-        make = None
-        if prod(shape) * dtype.itemsize >= self._least:
-            make = results().maker(shape, dtype, strides if source.is_transposed else None, self._least)
+        dtype, shape, strides = source.dtype, source.shape_in(self._leaves), _strides(source)
+        axes = [source.order.index(axis) for axis in range(len(shape))]
+        handed_out, along = [shape[axis] for axis in axes], tuple(strides[axis] for axis in axes)
+        extents = words([handed_out])
+        steps = words([along]) if source.is_transposed else None
+        open_axis = None if source.has_fixed_shape else axes.index(0)
+        make: Callable[..., np.ndarray] | None = None
+        # Of an array of any length, the next one may be nearly twice as long.
+        if prod(shape) * dtype.itemsize * (1 if open_axis is None else 2) >= self._least:
+            make = _maker(handed_out, dtype, along if source.is_transposed else None, self._least, open_axis)
             self.asks_python = True
         self.owned += (dtype, extents, steps, make)
         self.fresh.append(
@@ -113,8 +124,19 @@ class Outcome:
                 extents=address(extents),
                 strides=0 if steps is None else address(steps),
                 maker=0 if make is None else id(make),
+                **({} if open_axis is None else self._length(source, open_axis)),
             )
         )
+
+    def _length(self, source: FreshSource, axis: int) -> dict[str, int]:
+        """How long an array is whose length, along this axis, differs from call to call."""
+        length = source.shape[0]
+        assert isinstance(length, Reckoned)
+        terms = [row("TERM", factor=factor, place=self._lengths[leaf]) for factor, leaf in length.terms]
+        held = words(terms)
+        self.owned.append(held)
+        told = {"terms": address(held), "term_count": len(terms), "offset": length.offset}
+        return {"is_open": 1, "axis": axis, **told}
 
     def _add(self, structure: Structure) -> None:
         match structure:
@@ -138,6 +160,8 @@ class Outcome:
 
     def _add_output(self, output: Output) -> None:
         match output:
+            case ViewOutput(is_fixed=False):
+                raise ThroughPython("which part of an array a result is differs from call to call")
             case ArgumentOutput(leaf=leaf):
                 self._step("ARGUMENT", self._steps[leaf])
             case RepeatedOutput(leaf=leaf):
@@ -151,7 +175,7 @@ class Outcome:
             case ViewOutput(param=param, shape=shape, parts=False) if (
                 isinstance(source := self._sources[param], FreshSource) and shape and 0 not in shape
             ):
-                self._add_view(output, shape, source)
+                self._add_view(output, numbers_in((), shape), source)
             case SizedOutput(param=param) if isinstance(source := self._sources[param], FreshSource):
                 self._add_sized(output, source)
             case ViewOutput(param=param, parts=False) if (
@@ -169,8 +193,10 @@ class Outcome:
 
     def _add_part(self, output: ViewOutput, leaf: int) -> None:
         """Cells of an argument, whose strides and whether it may be written are checked before."""
+        if leaf in self._open_leaves and output.shape is None:
+            raise ThroughPython("the result is all of an argument of any length")
         array = self._leaves[leaf]
-        shape = array.shape if output.shape is None else output.shape
+        shape = array.shape if output.shape is None else numbers_in((), output.shape)
         if not shape or 0 in shape:
             raise ThroughPython("the result is a part of an argument that has no cells, or no axis")
         whole: _Cells = {"strides": list(array.strides), "start": 0, "flags": WRITEABLE}
@@ -220,17 +246,28 @@ class Outcome:
 def _cells(output: ViewOutput, units: Sequence[int]) -> _Cells:
     """Where a view's cells lie in an array that has these strides."""
     strides = [sum(map(mul, step, units)) for step in output.steps]
-    start = sum(map(mul, output.corner, units))
+    start = sum(map(mul, numbers_in((), output.corner), units))
     return {"strides": strides, "start": start, "flags": WRITEABLE if output.writeable else 0}
-
-
-def _layout(source: FreshSource) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The shape of a new array as it is handed out, and its strides in bytes."""
-    axes = [source.order.index(axis) for axis in range(len(source.order))]
-    strides = _strides(source)
-    return tuple(source.shape[axis] for axis in axes), tuple(strides[axis] for axis in axes)
 
 
 def _strides(source: FreshSource) -> tuple[int, ...]:
     """The strides in bytes of a new array along the axes that code sees."""
-    return tuple(source.dtype.itemsize * prod(source.shape[axis + 1 :]) for axis in range(len(source.shape)))
+    shape = [extent if isinstance(extent, int) else 0 for extent in source.shape]
+    if 0 in shape[1:] and not all(isinstance(extent, int) for extent in source.shape[1:]):
+        raise ThroughPython("the strides of a result differ from call to call")
+    return tuple(source.dtype.itemsize * prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def _maker(
+    shape: Sequence[int],
+    dtype: np.dtype[Any],
+    strides: tuple[int, ...] | None,
+    least: int,
+    open_axis: int | None,
+) -> Callable[..., np.ndarray]:
+    """What makes a large array: of this shape, or with the extent along an axis that it is told."""
+    maker = results().maker
+    if open_axis is None:
+        return maker(tuple(shape), dtype, strides, least)
+    before, after = shape[:open_axis], shape[open_axis + 1 :]
+    return lambda extent: maker((*before, extent, *after), dtype, strides, least)()

@@ -69,13 +69,34 @@ ROWS: Mapping[str, tuple[str, ...]] = {
         "PINNED",
         "PINNED_BYTES",
         "OWNED",
+        # Of an array of any length: whether its first extent differs from call to call, between which ends,
+        # where code is told of it, whether an earlier array had the same, and the bytes of a row.
+        "IS_OPEN",
+        "LEAST",
+        "MOST",
+        "LENGTH",
+        "AS_BEFORE",
+        "ROW",
     ),
-    # A fact about a sum of integers of the call. Its terms are rows of their own.
+    # A fact about a sum of integers of the call. Its terms are rows of their own: of a step, or, in a sum of
+    # lengths, of a parameter.
     "FACT": ("KIND", "TERMS", "TERM_COUNT", "START", "PERIOD", "EXPECTED"),
-    "TERM": ("FACTOR", "STEP"),
+    "TERM": ("FACTOR", "PLACE"),
     # Memory for a result: an array, which Python makes where there is a maker, or (without a descr) 16 bytes
-    # for a number.
-    "FRESH": ("PARAM", "DESCR", "RANK", "EXTENTS", "STRIDES", "MAKER"),
+    # for a number. One extent may be a sum of lengths, and an offset: the maker is told it then.
+    "FRESH": (
+        "PARAM",
+        "DESCR",
+        "RANK",
+        "EXTENTS",
+        "STRIDES",
+        "MAKER",
+        "IS_OPEN",
+        "AXIS",
+        "TERMS",
+        "TERM_COUNT",
+        "OFFSET",
+    ),
     # A step of making the result, on a stack.
     "BUILD": ("KIND", "ARGUMENT", "DESCR", "VIEW"),
     # Cells of a result or an argument, which starts so many bytes before them. Of a sized one the extents are

@@ -109,9 +109,11 @@ done:
 }
 
 ; Memory for results. A number has a slot and no object. What is large is asked of Python: other code may run
-; meanwhile, which finds that the workspace is taken.
+; meanwhile, which finds that the workspace is taken. One extent of an array may be made of a length.
 define internal i1 @make(ptr %variant, ptr %objects, ptr %numbers, ptr %pointers) {
 entry:
+  %shape = alloca [<MOST_RANK> x i64]
+  %told = alloca ptr
   %rows = field ptr %variant <VARIANT_FRESH>
   %count = field i64 %variant <VARIANT_FRESH_COUNT>
   br label %each
@@ -132,20 +134,45 @@ number:
 array:
   %maker = field ptr %fresh <FRESH_MAKER>
   %small = icmp eq ptr %maker, null
+  %isopen = field i64 %fresh <FRESH_IS_OPEN>
+  %isclosed = icmp eq i64 %isopen, 0
+  %fixed = field ptr %fresh <FRESH_EXTENTS>
+  %rank = field i32 %fresh <FRESH_RANK>
+  br i1 %isclosed, label %sized, label %open
+open:
+  %wide = sext i32 %rank to i64
+  call void @copied(ptr %shape, ptr %fixed, i64 %wide)
+  %extent = call i64 @reckoned(ptr %fresh, ptr %pointers)
+  %axis = field i64 %fresh <FRESH_AXIS>
+  %along = getelementptr i64, ptr %shape, i64 %axis
+  store i64 %extent, ptr %along
+  br label %sized
+sized:
+  %extents = phi ptr [ %fixed, %array ], [ %shape, %open ]
+  %length = phi i64 [ 0, %array ], [ %extent, %open ]
   br i1 %small, label %own, label %ask
 ask:
+  br i1 %isclosed, label %asked, label %tell
+tell:
+  %number_ = call ptr @PyLong_FromLongLong(i64 %length)
+  store ptr %number_, ptr %told
+  %nonumber = icmp eq ptr %number_, null
+  br i1 %nonumber, label %no, label %tells
+tells:
+  %asopen = call ptr @PyObject_Vectorcall(ptr %maker, ptr %told, i64 1, ptr null)
+  call void @Py_DecRef(ptr %number_)
+  br label %either
+asked:
   %large = call ptr @PyObject_Vectorcall(ptr %maker, ptr null, i64 0, ptr null)
   br label %either
 own:
-  %rank = field i32 %fresh <FRESH_RANK>
-  %extents = field ptr %fresh <FRESH_EXTENTS>
   %strides = field ptr %fresh <FRESH_STRIDES>
   call void @Py_IncRef(ptr %descr)
   %new = call ptr @PyArray_NewFromDescr(
       ptr @rt.ndarray, ptr %descr, i32 %rank, ptr %extents, ptr %strides, ptr null, i32 0, ptr null)
   br label %either
 either:
-  %object = phi ptr [ %large, %ask ], [ %new, %own ]
+  %object = phi ptr [ %large, %asked ], [ %asopen, %tells ], [ %new, %own ]
   store ptr %object, ptr %place
   %none = icmp eq ptr %object, null
   br i1 %none, label %no, label %filled
@@ -165,6 +192,33 @@ no:
   ret i1 false
 yes:
   ret i1 true
+}
+
+; An extent that lengths tell.
+define internal i64 @reckoned(ptr %fresh, ptr %pointers) {
+entry:
+  %terms = field ptr %fresh <FRESH_TERMS>
+  %count = field i64 %fresh <FRESH_TERM_COUNT>
+  %offset = field i64 %fresh <FRESH_OFFSET>
+  br label %each
+each:
+  %i = phi i64 [ 0, %entry ], [ %next, %add ]
+  %total = phi i64 [ %offset, %entry ], [ %more, %add ]
+  %term = phi ptr [ %terms, %entry ], [ %following, %add ]
+  %end = icmp eq i64 %i, %count
+  br i1 %end, label %done, label %add
+add:
+  %param = field i64 %term <TERM_PLACE>
+  %factor = field i64 %term <TERM_FACTOR>
+  %place = item ptr %pointers %param
+  %length = load i64, ptr %place
+  %multiple = mul i64 %length, %factor
+  %more = add i64 %total, %multiple
+  %next = add i64 %i, 1
+  %following = getelementptr i8, ptr %term, i64 <TERM_BYTES>
+  br label %each
+done:
+  ret i64 %total
 }
 
 ; Call the kernel, by wish without the interpreter's lock.

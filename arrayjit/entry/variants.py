@@ -13,12 +13,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..ir.params import ArrayParam
 from ..runtime.driver import NativeExecutable
 from ..runtime.host import HostMemory
 from ..stages import Variant
-from ..tracer.calls.binding import CapturedSource, Source
-from ..tracer.calls.signature import StaticArguments, overlaps
+from ..tracer.calls.binding import CapturedSource, ScalarSource, Source
+from ..tracer.calls.signature import Declared, overlaps
 from ..tracer.record.facts import Argument, Fact, Positive, Remainder
 from ..tracer.record.guards import ABSENT, ArrayGuard, Guard, NameGuard
 from ..tracer.record.resident import Resident
@@ -39,26 +38,29 @@ def described(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     leaves: Sequence[Any],
-    static: StaticArguments,
+    declared: Declared,
     failed: Callable[[int], NoReturn],
 ) -> tuple[Words, int]:
     """The rows of a variant, and how many values or pointers it needs room for. `failed` raises the
     exception of a status."""
     convention, procedure = variant.convention, variant.procedure
     executable = procedure.executable
-    if not isinstance(executable, NativeExecutable) or not all(
-        isinstance(param, ArrayParam) for param in procedure.params
-    ):
-        raise ThroughPython("the code is no native code that takes arrays only")
+    if not isinstance(executable, NativeExecutable):
+        raise ThroughPython("the code is no native code")
     if procedure.journal is not None:
         raise ThroughPython("the code has a journal")
     if procedure.arena_bytes > MOST_WORKSPACE:
         raise ThroughPython("the workspace is large")
     pinned = [fact.leaf for fact in convention.baked if isinstance(fact, Argument)]
-    steps = Steps(convention.sources, pinned, overlaps(leaves))
-    steps.add_call(args, kwargs, static)
+    lengths = {
+        leaves[source.leaf]: param
+        for param, source in enumerate(convention.sources)
+        if isinstance(source, ScalarSource) and source.is_length
+    }
+    steps = Steps(convention.sources, pinned, overlaps(leaves), lengths)
+    steps.add_call(args, kwargs, declared)
     captured = _add_captured(convention.sources, steps)
-    outcome = Outcome(convention.sources, convention.outputs, convention.results, leaves, steps.leaves)
+    outcome = Outcome(convention.sources, convention.outputs, convention.results, leaves, steps)
     releases = not variant.emitted.code.is_short
     workspace = HostMemory(procedure.arena_bytes) if procedure.arena_bytes else None
     names = tuple(kwargs) or None
@@ -135,12 +137,14 @@ def place(kind: str, holder: Any, name: Any = None, value: Any = ABSENT) -> list
 def _fact(fact: Fact, leaves: Sequence[Any], steps: Steps) -> list[int]:
     """A fact about the integers of a call."""
     assert isinstance(fact, (Positive, Remainder))
+    if any(leaf >= len(steps.leaves) for _, leaf in fact.terms):
+        raise ThroughPython("a fact is about a length")
     if not all(type(leaves[leaf]) in (int, bool) for _, leaf in fact.terms):
         raise ThroughPython("a fact is about numbers that are no Python integers")
     period = fact.period if isinstance(fact, Remainder) else 0
     if not all(-_LARGE < number < _LARGE for number in (*(c for c, _ in fact.terms), fact.offset, period)):
         raise ThroughPython("a fact has large numbers")
-    terms = words([row("TERM", factor=factor, step=steps.leaves[leaf]) for factor, leaf in fact.terms])
+    terms = words([row("TERM", factor=factor, place=steps.leaves[leaf]) for factor, leaf in fact.terms])
     steps.owned.append(terms)
     return row(
         "FACT",

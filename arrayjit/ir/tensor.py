@@ -68,6 +68,13 @@ class Tensor:
         strides = None if self.strides is None else (*(2 * stride for stride in self.strides), Affine.of(1))
         return Tensor(self.label, (*self.shape, Affine.of(2)), self.dtype.part, strides, self)
 
+    def flat_form(self) -> Tensor:
+        """The memory from the first to the last cell as one row-major axis."""
+        cells = Affine.of(1)
+        for extent, stride in zip(self.shape, self.element_strides(), strict=True):
+            cells += (extent - 1) * abs(stride.constant)
+        return Tensor(self.label, (cells,), self.dtype, base=self)
+
     @property
     def has_fixed_shape(self) -> bool:
         """Whether its shape is known before the program runs."""
@@ -75,14 +82,16 @@ class Tensor:
 
     @property
     def size(self) -> int:
-        """Number of elements. Raises ValueError when an extent is symbolic."""
+        """Number of elements, at most where extents are symbolic. Raises ValueError where nothing is known of
+        an extent."""
         total = 1
         for extent in self.shape:
-            total *= extent.constant
+            total *= extent.offset if extent.is_constant else _most(extent)
         return total
 
     @property
     def nbytes(self) -> int:
+        """The bytes of so many elements."""
         return self.size * self.dtype.itemsize
 
     def element_strides(self) -> tuple[Affine, ...]:
@@ -108,3 +117,11 @@ class Tensor:
     def __repr__(self) -> str:
         extents = ", ".join(str(extent) for extent in self.shape)
         return f"{self.label}: {self.dtype.short}[{extents}]"
+
+
+def _most(extent: Affine) -> int:
+    """The greatest value of an extent."""
+    ends = extent.bounds({})
+    if ends is None:
+        raise ValueError(f"nothing is known of the extent {extent}")
+    return max(ends[1], 0)

@@ -35,6 +35,7 @@ from ..tracer.calls.binding import (
     ScalarOutput,
     SizedOutput,
     ViewOutput,
+    numbers_in,
 )
 from ..tracer.calls.function import Traced, trace_function
 from ..tracer.calls.signature import Spec, is_leaf
@@ -243,10 +244,10 @@ def _leaf_of(output: Output, traced: Traced) -> _Cells:
             if flat:
                 tensor = Tensor(tensor.label, affine((tensor.size,)), tensor.dtype, base=tensor)
             symbols = tuple(Symbol("i") for _ in steps)
-            index = [Affine.of(start) for start in corner]
+            index = [Affine.of(start) for start in numbers_in((), corner)]
             for symbol, step in zip(symbols, steps, strict=True):
                 index = [place + symbol * by for place, by in zip(index, step, strict=True)]
-            return _Cells(output.shape or (), symbols, Load(tensor, tuple(index)))
+            return _Cells(numbers_in((), output.shape or ()), symbols, Load(tensor, tuple(index)))
         case SizedOutput():
             raise UnsupportedError(
                 "the function returns an array whose size only the run knows",

@@ -89,7 +89,11 @@ def measured(
     deadline = time.perf_counter() + (1 - CALLS - ALLOCATIONS) * seconds
     native, with_clock, rows = _rounds(trials, plain, clocked, times, deadline)
     rows = rows[:, : len(clock.parts)]
-    fresh = [source for source in traced.sources if isinstance(source, FreshSource)]
+    fresh = [
+        replace(source, shape=source.shape_in(leaves))
+        for source in traced.sources
+        if isinstance(source, FreshSource)
+    ]
     return Measured(
         clock,
         tuple(Spread.of(column) for column in rows.T),

@@ -43,8 +43,9 @@ class Executable(Protocol):
 
     def launch(self, pointers: Sequence[int], bindings: Sequence[int], workspace: int, pool: int = 0) -> int:
         """Run; the status, 0 for success. `pointers` has the address of the first cell of each array
-        parameter, `bindings` the number of each index parameter, in their order; `pool` is the address of
-        the threads that may help, 0 for none."""
+        parameter, `bindings` the number of each index parameter, in their order; of memory of the host, and
+        without bindings, `pointers` has the addresses of these numbers as well, in their places. `pool` is
+        the address of the threads that may help, 0 for none."""
 
 
 @runtime_checkable

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from itertools import compress
+from operator import not_
 from typing import Any
 
 import numpy as np
@@ -29,9 +31,14 @@ class InterpExecutable:
         self._raises = [stmt for stmt in walk_statements(kernel.body) if isinstance(stmt, Raise)]
         self._tensors = [param.tensor for param in kernel.params if isinstance(param, ArrayParam)]
         self._symbols = [param.symbol for param in kernel.params if isinstance(param, IndexParam)]
+        self._is_index = [isinstance(param, IndexParam) for param in kernel.params]
 
     def launch(self, pointers: Sequence[int], bindings: Sequence[int], workspace: int, pool: int = 0) -> int:
         """Interpret the Kernel; its temporaries are the interpreter's own."""
+        if not bindings:
+            numbers = compress(pointers, self._is_index)
+            bindings = [ctypes.c_int64.from_address(number).value for number in numbers]
+            pointers = list(compress(pointers, map(not_, self._is_index)))
         symbols = dict(zip(self._symbols, bindings, strict=True))
         arrays = {
             tensor: _view(tensor, pointer, symbols)

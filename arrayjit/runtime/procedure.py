@@ -99,7 +99,8 @@ class Procedure:
 
     def launch(self, pointers: Sequence[int], bindings: Sequence[int] = ()) -> None:
         """Run now. `pointers` has the address of the first cell of each array parameter, `bindings` the
-        number of each index parameter, in parameter order. Raises the exception that the program asks for."""
+        number of each index parameter, in parameter order; see `Executable.launch`. Raises the exception that
+        the program asks for."""
         launch = self.executable.launch if RECORDER.timeline is None else self._recorded_launch
         if self.journal is not None:
             self._launch_with(self.journal, pointers, bindings, launch)

@@ -16,7 +16,7 @@ from arrayjit.compile import build
 from arrayjit.ir.code import Schedule
 from arrayjit.targets.host import cpu_named, host_cpu
 from arrayjit.tracer.calls.function import trace_function
-from arrayjit.tracer.calls.names import static_arguments
+from arrayjit.tracer.calls.names import declared
 
 
 @pytest.fixture(autouse=True)
@@ -210,7 +210,7 @@ def blur(x, w):
 
 def computed(function=blur, *args):
     arguments = args or (np.ones(50), 0.5)
-    return trace_function(function, arguments, {}, static_arguments(function, ()), False).computation
+    return trace_function(function, arguments, {}, declared(function), False).computation
 
 
 def phases(computation, target="sync_llvm", **options):

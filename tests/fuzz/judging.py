@@ -18,7 +18,7 @@ from arrayjit.ir.interp import run, run_computation
 from arrayjit.passes.pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS
 from arrayjit.tracer.calls.binding import Binding
 from arrayjit.tracer.calls.function import trace_function
-from arrayjit.tracer.calls.signature import StaticArguments, key_of
+from arrayjit.tracer.calls.signature import Declared, key_of
 from arrayjit.tracer.record.tree import unflatten
 
 __all__ = ["TARGETS", "Difference", "Rules", "assert_calls_like_numpy", "assert_like_numpy"]
@@ -185,7 +185,7 @@ def _shares_memory(left: np.ndarray, right: np.ndarray) -> bool:
 
 def _first_wrong_stage(program: Program, make: Maker, rules: Rules, target: str) -> str:
     """The first stage between trace and native code whose program, interpreted, differs from NumPy's."""
-    statics = StaticArguments()
+    statics = Declared()
     try:
         traced = trace_function(program, make(), {}, statics)
     except Exception as error:

@@ -20,7 +20,7 @@ from arrayjit.ir.code import Caps
 from arrayjit.passes.manager import optimize
 from arrayjit.passes.pipeline import Pass
 from arrayjit.tracer.calls.function import trace_function
-from arrayjit.tracer.calls.signature import StaticArguments
+from arrayjit.tracer.calls.signature import Declared
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of roots and the like
 
@@ -89,7 +89,7 @@ def acting(program: Written) -> set[str]:
             names.add(step.name)
 
     try:
-        traced = trace_function(function, make(), {}, StaticArguments())
+        traced = trace_function(function, make(), {}, Declared())
     except arrayjit.errors.UserError:
         return names
     optimize(traced.computation, MACHINES[1], watch=watch)

@@ -12,7 +12,7 @@ from arrayjit.ir.assign import ArrayParam
 from arrayjit.ir.interp import KernelRaise, run_computation
 from arrayjit.tracer.calls.binding import Binding
 from arrayjit.tracer.calls.function import trace_function
-from arrayjit.tracer.calls.names import static_arguments
+from arrayjit.tracer.calls.names import declared
 from arrayjit.tracer.calls.signature import key_of
 from arrayjit.tracer.record.tree import flatten, unflatten
 
@@ -21,7 +21,7 @@ def trace_and_interpret(
     function: Callable[..., Any], *args: Any, static: tuple[str, ...] = (), **kwargs: Any
 ) -> Any:
     """What a jitted `function` returns for these arguments, which it may write."""
-    statics = static_arguments(function, static)
+    statics = declared(function, static)
     _, leaves = key_of(args, kwargs, statics)
     traced = trace_function(function, args, kwargs, statics)
     binding = Binding(traced.sources, traced.outputs)

@@ -15,8 +15,8 @@ from harness import assert_same, trace_and_interpret
 
 import arrayjit
 from arrayjit.errors import StaticArgumentError, UnsupportedError
-from arrayjit.tracer.calls.names import static_arguments
-from arrayjit.tracer.calls.signature import Spec, StaticArguments, key_of
+from arrayjit.tracer.calls.names import declared
+from arrayjit.tracer.calls.signature import Declared, Spec, key_of
 from arrayjit.tracer.record.tree import flatten, unflatten
 
 
@@ -46,7 +46,7 @@ class Color(enum.Enum):
     BLUE = 2
 
 
-def key(*args: Any, static: StaticArguments = StaticArguments(), **kwargs: Any) -> Any:  # noqa: B008
+def key(*args: Any, static: Declared = Declared(), **kwargs: Any) -> Any:  # noqa: B008
     return key_of(args, kwargs, static)[0]
 
 
@@ -93,7 +93,7 @@ def test_distinct_keys() -> None:
 
 
 def test_static_arguments_count_by_value_and_type() -> None:
-    statics = static_arguments(lambda x, n: x, ["n"])
+    statics = declared(lambda x, n: x, ["n"])
     keys = [key(1.0, value, static=statics) for value in (1, 2, True, 1.0, "1", (1, 2))]
     assert len(set(keys)) == len(keys)
     assert key(1.0, n=1, static=statics) == key(2.0, n=1, static=statics)
@@ -119,7 +119,7 @@ class Foreign:
 def test_arrays_of_other_libraries_are_refused() -> None:
     with pytest.raises(StaticArgumentError, match=r"may change(.|\n)*np\.asarray"):
         key(Foreign())
-    statics = static_arguments(lambda x, n: x, ["n"])
+    statics = declared(lambda x, n: x, ["n"])
     assert key(1.0, n=np.float64(2.0), static=statics)
 
 
@@ -142,8 +142,8 @@ def test_slices_are_arguments() -> None:
 
 def test_static_names_must_be_parameters() -> None:
     with pytest.raises(StaticArgumentError, match="'m', which is no parameter"):
-        static_arguments(lambda x, n: x, ["m"])
-    assert static_arguments(lambda x, **rest: x, ["m"]).names == {"m"}
+        declared(lambda x, n: x, ["m"])
+    assert declared(lambda x, **rest: x, ["m"]).static.names == {"m"}
 
 
 def test_static_arguments_are_numbers_in_the_function() -> None:

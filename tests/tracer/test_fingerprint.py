@@ -13,7 +13,7 @@ import pytest
 
 from arrayjit.tracer.calls.fingerprint import fingerprint_of
 from arrayjit.tracer.calls.function import trace_function
-from arrayjit.tracer.calls.names import static_arguments
+from arrayjit.tracer.calls.names import declared
 from arrayjit.tracer.calls.signature import key_of
 
 
@@ -210,7 +210,7 @@ SIGNATURES = {
 
 
 def test_signatures_are_told_apart():
-    static = static_arguments(f, ())
+    static = declared(f)
     texts = {
         name: fingerprint_of(f, key_of(args, kwargs, static)[0]).text
         for name, (args, kwargs) in SIGNATURES.items()
@@ -219,7 +219,7 @@ def test_signatures_are_told_apart():
 
 
 def test_static_values_are_told_apart():
-    static = static_arguments(f, ["n"])
+    static = declared(f, ["n"])
     values = (1, 1.0, True, -0.0, 0.0, "1", None, (1,), np.int64(1), np.sin, np.cos, int, float)
     texts = {fingerprint_of(f, key_of((np.ones(3), value), {}, static)[0]).text for value in values}
     assert len(texts) == len(values)

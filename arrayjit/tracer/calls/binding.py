@@ -26,8 +26,10 @@ __all__ = [
     "CapturedSource",
     "Counted",
     "FreshSource",
+    "Number",
     "Output",
     "OverlapSource",
+    "Reckoned",
     "RepeatedOutput",
     "ScalarOutput",
     "ScalarSource",
@@ -38,6 +40,7 @@ __all__ = [
     "giver",
     "made_by",
     "maker",
+    "numbers_in",
     "refuse_hidden_overlap",
     "view_of",
     "written_original",
@@ -57,11 +60,12 @@ class ArgumentSource:
 
 @frozen
 class ScalarSource:
-    """A Python or NumPy scalar among the leaves, as an array of shape ()."""
+    """A Python or NumPy scalar among the leaves, or a length behind them, as an array of shape ()."""
 
     leaf: int
     label: str
     dtype: np.dtype[Any]
+    is_length: bool = False
 
 
 @frozen
@@ -87,13 +91,42 @@ class CapturedSource:
 
 
 @frozen
+class Reckoned:
+    """A number that lengths tell before code runs: `offset + sum(coefficient * leaf)`."""
+
+    terms: tuple[tuple[int, int], ...]
+    offset: int
+
+    def of(self, leaves: Sequence[Any]) -> int:
+        total: int = self.offset + sum(factor * leaves[leaf] for factor, leaf in self.terms)
+        return total
+
+
+Number = Union[int, Reckoned]
+
+
+def numbers_in(leaves: Sequence[Any], numbers: Sequence[Number]) -> tuple[int, ...]:
+    """The numbers in a call."""
+    return tuple(number.of(leaves) if isinstance(number, Reckoned) else number for number in numbers)
+
+
+@frozen
 class FreshSource:
     """A result: new memory, which code fills in C's order. Axis `order[k]` of the array that is handed out
     is axis `k` of what code sees."""
 
-    shape: tuple[int, ...]
+    shape: tuple[Number, ...]
     dtype: np.dtype[Any]
     order: tuple[int, ...]
+
+    @property
+    def has_fixed_shape(self) -> bool:
+        """Whether each call makes an array of the same shape."""
+        return all(isinstance(extent, int) for extent in self.shape)
+
+    def shape_in(self, leaves: Sequence[Any]) -> tuple[int, ...]:
+        """The shape in a call."""
+        return numbers_in(leaves, self.shape)
 
     @property
     def is_transposed(self) -> bool:
@@ -121,12 +154,17 @@ class ViewOutput:
     """
 
     param: int
-    shape: tuple[int, ...] | None = None
-    corner: tuple[int, ...] = ()
+    shape: tuple[Number, ...] | None = None
+    corner: tuple[Number, ...] = ()
     steps: tuple[tuple[int, ...], ...] = ()
     flat: bool = False
     writeable: bool = True
     parts: bool = False
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it is the same part of the array in each call."""
+        return not any(isinstance(number, Reckoned) for number in (*(self.shape or ()), *self.corner))
 
 
 @frozen
@@ -186,12 +224,12 @@ def in_own_memory(
 
 
 def made_by(sources: Sequence[Source], outputs: Sequence[Output]) -> Iterator[int]:
-    """The bytes of the arrays that a call makes. One whose cells are counted is two, of which the one with
-    all cells goes at once."""
+    """The bytes of the arrays that a call makes, where they are the same in each. One whose cells are counted
+    is two, of which the one with all cells goes at once."""
     counted = (sources[output.param] for output in outputs if isinstance(output, SizedOutput))
     for source in (*sources, *counted):
-        if isinstance(source, FreshSource):
-            yield prod(source.shape) * source.dtype.itemsize
+        if isinstance(source, FreshSource) and source.has_fixed_shape:
+            yield prod(source.shape_in(())) * source.dtype.itemsize
 
 
 class Binding:
@@ -235,24 +273,25 @@ def maker(source: Source, allocator: Allocator = in_own_memory) -> Finder:
     match source:
         case ScalarSource(leaf=leaf, label=label, dtype=dtype):
             return lambda leaves: _scalar_array(leaves[leaf], label, dtype)
-        case FreshSource(is_transposed=True):
-            return _transposed_maker(source, allocator)
-        case FreshSource(shape=shape, dtype=dtype):
-            make = allocator(shape, dtype)
+        case FreshSource(has_fixed_shape=False):
+            return lambda leaves: _make(source, source.shape_in(leaves), allocator)()
+        case FreshSource():
+            make = _make(source, source.shape_in(()), allocator)
             return lambda _: make()
         case ArgumentSource(copied=copied) | OverlapSource(copied=copied) | CapturedSource(copied=copied):
             find = _users(source)
             return (lambda leaves: native_copy(find(leaves))) if copied else find
 
 
-def _transposed_maker(source: FreshSource, allocator: Allocator) -> Finder:
-    """The array to hand out is made; code gets a view of it."""
+def _make(source: FreshSource, shape: tuple[int, ...], allocator: Allocator) -> Callable[[], np.ndarray]:
+    """What makes arrays for code. Of one that is handed out transposed, it gets a view."""
     order, dtype = source.order, source.dtype
+    if not source.is_transposed:
+        return allocator(shape, dtype)
     axes = [order.index(axis) for axis in range(len(order))]
-    shape = tuple(source.shape[axis] for axis in axes)
-    strides = tuple(dtype.itemsize * prod(source.shape[axis + 1 :]) for axis in axes)
-    make = allocator(shape, dtype, strides)
-    return lambda _: make().transpose(order)
+    strides = tuple(dtype.itemsize * prod(shape[axis + 1 :]) for axis in axes)
+    make = allocator(tuple(shape[axis] for axis in axes), dtype, strides)
+    return lambda: make().transpose(order)
 
 
 def _users(source: ArgumentSource | OverlapSource | CapturedSource) -> Finder:
@@ -304,8 +343,8 @@ def giver(output: Output, sources: Sequence[Source]) -> Giver:
         case ViewOutput(param=param):
             original = _original(sources[param])
             if original is None:
-                return lambda leaves, arrays, results: view_of(output, arrays[param])
-            return lambda leaves, arrays, results: view_of(output, original(leaves))
+                return lambda leaves, arrays, results: view_of(output, arrays[param], leaves)
+            return lambda leaves, arrays, results: view_of(output, original(leaves), leaves)
 
 
 def _scalar_array(value: Any, label: str, dtype: np.dtype[Any]) -> np.ndarray:
@@ -381,25 +420,27 @@ def _sized(output: SizedOutput, arrays: Arrays) -> np.ndarray:
     return sized
 
 
-def view_of(output: ViewOutput, array: np.ndarray) -> np.ndarray:
+def view_of(output: ViewOutput, array: np.ndarray, leaves: Leaves) -> np.ndarray:
+    """The view of the array of a parameter, in a call."""
     if output.shape is None:
         whole: np.ndarray = array.view()
         return whole
+    shape, corner = numbers_in(leaves, output.shape), numbers_in(leaves, output.corner)
     if output.parts:
         last = array.dtype.itemsize // 2
         array = np.lib.stride_tricks.as_strided(array.real, (*array.shape, 2), (*array.strides, last))
-    if 0 in output.shape:
-        empty = np.empty(output.shape, array.dtype)
+    if 0 in shape:
+        empty = np.empty(shape, array.dtype)
         empty.flags.writeable = output.writeable
         return empty
     if output.flat:
-        unit, (cell,) = pitch(array), output.corner
+        unit, (cell,) = pitch(array), corner
         start = np.lib.stride_tricks.as_strided(array, (2,), (int(cell * unit),))[1:]
         strides = tuple(int(count * unit) for (count,) in output.steps)
     else:
-        start = array[tuple(slice(at, at + 1) for at in output.corner)] if output.corner else array
+        start = array[tuple(slice(at, at + 1) for at in corner)] if corner else array
         strides = tuple(
             sum(count * stride for count, stride in zip(step, array.strides, strict=True))
             for step in output.steps
         )
-    return np.lib.stride_tricks.as_strided(start, output.shape, strides, writeable=output.writeable)
+    return np.lib.stride_tricks.as_strided(start, shape, strides, writeable=output.writeable)

@@ -17,13 +17,9 @@ from ...ir.assign import (
     Param,
     Statement,
     assigned,
-    rewrite_bodies,
-    rewrite_expressions,
     statements,
 )
-from ...ir.expr import Expr, Gather, Load
 from ...ir.tensor import Tensor
-from ...ir.walk import transform
 from .binding import (
     ArgumentOutput,
     ArgumentSource,
@@ -37,6 +33,7 @@ from .binding import (
 )
 from .captures import loaded
 from .function import Traced
+from .renaming import Renaming
 
 __all__ = ["with_donated"]
 
@@ -94,7 +91,7 @@ def _merged(traced: Traced, places: Mapping[int, int]) -> Traced:
         tensors[result.tensor] = argument.tensor
     left = [number for number in range(len(params)) if number not in places]
     moved = {number: left.index(places.get(number, number)) for number in range(len(params))}
-    body = _Renaming(tensors).body(traced.computation.body)
+    body = Renaming(tensors).body(traced.computation.body)
     kept = tuple(_updated(params[n]) if n in places.values() else params[n] for n in left)
     sources = tuple(
         replace(source, written=True)
@@ -124,37 +121,3 @@ def _output(output: Output, moved: Mapping[int, int]) -> Output:
             return replace(output, param=moved[param], extents=tuple(counted))
         case ArgumentOutput() | RepeatedOutput():
             return output
-
-
-class _Renaming:
-    """Other tensors in statements."""
-
-    def __init__(self, tensors: Mapping[Tensor, Tensor]) -> None:
-        self._tensors = dict(tensors)
-
-    def body(self, body: Sequence[Statement]) -> tuple[Statement, ...]:
-        return tuple(self._statement(statement) for statement in body)
-
-    def _statement(self, statement: Statement) -> Statement:
-        renamed = rewrite_bodies(rewrite_expressions(statement, self._expression), self.body)
-        match renamed:
-            case Assign(into=into):
-                return replace(renamed, into=self._tensor(into))
-            case _:
-                return renamed
-
-    def _expression(self, expression: Expr) -> Expr:
-        return transform(expression, self._node)
-
-    def _node(self, node: Expr) -> Expr:
-        match node:
-            case Load(tensor=tensor) | Gather(tensor=tensor):
-                return replace(node, tensor=self._tensor(tensor))
-            case _:
-                return node
-
-    def _tensor(self, tensor: Tensor) -> Tensor:
-        """What stands for a tensor, or for the flat form of one."""
-        if tensor not in self._tensors and tensor.base is not None:
-            self._tensors[tensor] = replace(tensor, base=self._tensor(tensor.base))
-        return self._tensors.get(tensor, tensor)

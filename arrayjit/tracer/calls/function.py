@@ -65,9 +65,10 @@ from .binding import (
 )
 from .captures import captured_sources, forget_unused
 from .convention import Convention
+from .lengths import comes_from_lengths, has_told_place, is_counted, reckoned, with_told_lengths
 from .names import name_of
 from .parameters import Arguments
-from .signature import StaticArguments
+from .signature import Declared
 
 __all__ = ["Traced", "call_inline", "features", "trace_function"]
 
@@ -77,7 +78,7 @@ _CHANGING = (
 )
 """What is used up by its first user, or what any user can change."""
 
-_NO_STATICS = StaticArguments()
+_NOTHING_DECLARED = Declared()
 
 
 @frozen_by_identity
@@ -92,7 +93,7 @@ def trace_function(
     function: Callable[..., Any],
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
-    static: StaticArguments = _NO_STATICS,
+    declared: Declared = _NOTHING_DECLARED,
     unchecked: bool = False,
 ) -> Traced:
     """Trace a call. Exceptions of the user's code pass through. With `unchecked` computed indices are taken
@@ -100,7 +101,7 @@ def trace_function(
     decisions = Decisions()
     while True:
         try:
-            return _traced(function, args, kwargs, static, decisions, unchecked)
+            return _traced(function, args, kwargs, declared, decisions, unchecked)
         except Retrace as more:
             extended = decisions.with_more(more)
             if extended == decisions:
@@ -112,13 +113,13 @@ def _traced(
     function: Callable[..., Any],
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
-    static: StaticArguments,
+    declared: Declared,
     decisions: Decisions,
     unchecked: bool,
 ) -> Traced:
     """One run of the function. Raises Retrace where it needs more decisions."""
     trace = Trace(name_of(function), decisions, unchecked)
-    arguments = Arguments(function, args, kwargs, static, trace)
+    arguments = Arguments(function, args, kwargs, declared, trace)
     namespace = Namespace(trace, function)
     with recording(trace):
         leaves, structure = _run(function, arguments, namespace, trace)
@@ -128,11 +129,13 @@ def _traced(
     params = [ArrayParam(tensor, access) for tensor, access, _ in parameters]
     sources: list[Source] = [source for _, _, source in parameters]
     known = {param.tensor for param in params} | {tensor for tensor, _ in trace.captured}
-    fresh = _fresh_sources([*leaves, *sizes.values()], known)
+    fresh = _fresh_sources([*leaves, *sizes.values()], known, trace)
     params += [ArrayParam(tensor, "write") for tensor in fresh]
     sources += fresh.values()
     sources += captured_sources(trace)
-    computation = trace.finish(params)
+    lengths = arguments.lengths()
+    sources += (source for _, source in lengths)
+    computation = trace.finish(params, [symbol for symbol, _ in lengths])
     places = {param.tensor: n for n, param in enumerate(computation.params) if isinstance(param, ArrayParam)}
     counts = {extent: Counted(places[size.cells.tensor]) for extent, size in sizes.items()}
     outputs = _outputs(leaves, arguments, places, fresh, counts)
@@ -185,7 +188,8 @@ def _run(
         leaves = _as_lists_hold_them(leaves)
         require_shared_by_none(leaves, trace)
         several = _handed_out_as_numbers(leaves)
-        return [_settled(leaf, leaves, here, several) for leaf in leaves], structure
+        settled = [_settled(leaf, leaves, here, several) for leaf in leaves]
+        return with_told_lengths(settled, trace), structure
     except UserError as error:
         error.loc = here
         raise
@@ -320,14 +324,18 @@ def _settled(
         if leaf.cells.tensor in several:
             return leaf
         return SymbolicArray(copy(leaf).cells, leaf.record, leaf.weak, leaf.is_scalar)
+    if has_told_place(leaf):
+        return leaf
+    is_shown_once = _is_shown_once(leaf, leaves)
     try:
         for extent in leaf.cells.shape:
-            number(
-                extent, leaf.record, "the shape of a view that is a result", "return a copy: x.copy()", loc
-            )
+            if not (is_shown_once and comes_from_lengths(extent, leaf.record)):
+                what = "the shape of a view that is a result"
+                number(extent, leaf.record, what, "return a copy: x.copy()", loc)
     except ConcretizationError:
-        if not _is_shown_once(leaf, leaves):
+        if not is_shown_once:
             raise
+    if not all(extent.is_constant for extent in leaf.cells.shape):
         view = leaf.cells
         is_own = view.tensor is view.tensor.storage and view.index == affine(view.axes)
         return leaf if is_own else copy(leaf, "C")
@@ -363,9 +371,8 @@ def _is_shown_once(leaf: SymbolicArray, leaves: Sequence[Any]) -> bool:
 
 def _sizes(leaves: Sequence[SymbolicArray], trace: Trace) -> dict[Affine, SymbolicArray]:
     """The extents of results that only the run knows, as numbers that it hands out too."""
-    extents = dict.fromkeys(
-        extent for leaf in leaves for extent in leaf.cells.shape if not extent.is_constant
-    )
+    shapes = (leaf.cells.shape for leaf in leaves if is_counted(leaf))
+    extents = dict.fromkeys(extent for shape in shapes for extent in shape if not extent.is_constant)
     return {extent: _array(as_operand(SymbolicInt(extent, trace))) for extent in extents}
 
 
@@ -398,7 +405,9 @@ def _constants(extents: Sequence[Affine]) -> tuple[int, ...]:
     return tuple(extent.constant for extent in extents)
 
 
-def _fresh_sources(leaves: Sequence[SymbolicArray], known: set[Tensor]) -> dict[Tensor, FreshSource]:
+def _fresh_sources(
+    leaves: Sequence[SymbolicArray], known: set[Tensor], trace: Trace
+) -> dict[Tensor, FreshSource]:
     """The results' own memory. An array that is handed out transposed is made that way."""
     sources: dict[Tensor, FreshSource] = {}
     for view in (leaf.cells for leaf in leaves):
@@ -406,7 +415,8 @@ def _fresh_sources(leaves: Sequence[SymbolicArray], known: set[Tensor]) -> dict[
         if tensor not in known and tensor not in sources:
             order = view.transposition() if view.tensor is tensor else None
             order = order or tuple(range(tensor.rank))
-            sources[tensor] = FreshSource(_constants(tensor.shape), tensor.dtype.numpy, order)
+            shape = tuple(reckoned(extent, trace) for extent in tensor.shape)
+            sources[tensor] = FreshSource(shape, tensor.dtype.numpy, order)
     return sources
 
 
@@ -428,7 +438,7 @@ def _outputs(
             outputs.append(RepeatedOutput(earlier))
         elif passed is not None:
             outputs.append(ArgumentOutput(passed))
-        elif not all(extent.is_constant for extent in leaf.cells.shape):
+        elif is_counted(leaf):
             extents = tuple(counts.get(extent, extent.offset) for extent in leaf.cells.shape)
             outputs.append(SizedOutput(places[leaf.cells.tensor], extents))
         else:
@@ -455,6 +465,7 @@ def _output(leaf: SymbolicArray, param: int, order: Order, handed_out: set[int])
     ):
         handed_out.add(param)
         return ViewOutput(param)
-    corner = _constants(view.at((0,) * view.rank))
+    corner = tuple(reckoned(place, leaf.record) for place in view.at((0,) * view.rank))
     steps = tuple(tuple(part.coefficient(axis) for part in view.index) for axis in view.axes)
-    return ViewOutput(param, _constants(view.shape), corner, steps, is_flat, view.writeable, parts)
+    shape = tuple(reckoned(extent, leaf.record) for extent in view.shape)
+    return ViewOutput(param, shape, corner, steps, is_flat, view.writeable, parts)

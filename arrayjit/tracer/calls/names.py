@@ -9,9 +9,9 @@ from typing import Any
 
 from ...errors import StaticArgumentError
 from ..record.current import user_location
-from .signature import StaticArguments
+from .signature import Declared, Named
 
-__all__ = ["name_of", "parameters_of", "positional_names", "static_arguments"]
+__all__ = ["declared", "name_of", "parameters_of", "positional_names"]
 
 
 def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
@@ -30,24 +30,39 @@ def positional_names(function: Callable[..., Any], count: int) -> list[str]:
     return [positional[n] if n < len(positional) else f"{rest}{n - len(positional)}" for n in range(count)]
 
 
-def static_arguments(function: Callable[..., Any], names: Sequence[str]) -> StaticArguments:
-    """The arguments called `names`. Raises StaticArgumentError for a name that is no parameter."""
+def declared(
+    function: Callable[..., Any], static: Sequence[str] = (), any_length: Sequence[str] = ()
+) -> Declared:
+    """What is declared of the arguments with these names. Raises StaticArgumentError for a name that is no
+    parameter, or is among both."""
+    for name in static:
+        if name in any_length:
+            raise StaticArgumentError(
+                f"{name!r} is static, and its arrays are said to have any length",
+                loc=user_location(),
+                fix="leave it out of static_argnames or of any_length",
+            )
+    return Declared(_named(function, "static_argnames", static), _named(function, "any_length", any_length))
+
+
+def _named(function: Callable[..., Any], option: str, names: Sequence[str]) -> Named:
+    """The arguments called `names`."""
     if not names:
-        return StaticArguments()
+        return Named()
     parameters = list(parameters_of(function).values())
     known = {parameter.name: position for position, parameter in enumerate(parameters)}
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
     for name in names:
         if name not in known and not takes_any:
             raise StaticArgumentError(
-                f"static_argnames names {name!r}, which is no parameter of {name_of(function)}",
+                f"{option} names {name!r}, which is no parameter of {name_of(function)}",
                 loc=user_location(),
                 details=(f"its parameters are {', '.join(known) or 'none'}",),
                 fix="name parameters of the function",
             )
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     positions = {known[n] for n in names if n in known and parameters[known[n]].kind in positional}
-    return StaticArguments(frozenset(positions), frozenset(names))
+    return Named(frozenset(positions), frozenset(names))
 
 
 def name_of(function: Callable[..., Any]) -> str:

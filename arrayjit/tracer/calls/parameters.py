@@ -22,7 +22,17 @@ from ..record.view import View
 from ..values.array import SymbolicArray
 from .binding import ArgumentSource, OverlapSource, ScalarSource, Source
 from .names import positional_names
-from .signature import PYTHON_SCALARS, Overlap, Spec, StaticArguments, is_leaf, overlaps, same_memory
+from .signature import (
+    PYTHON_SCALARS,
+    Declared,
+    Overlap,
+    Spec,
+    ends_of,
+    is_leaf,
+    length_of,
+    overlaps,
+    same_memory,
+)
 
 __all__ = ["Arguments", "may_overlap_itself"]
 
@@ -33,7 +43,8 @@ class Arguments:
     """The leaves of a call, each with its symbolic counterpart.
 
     An array is one tensor. Arrays that share memory are views of one tensor, so that a write through one
-    is seen through the others; where their element types differ, none of them may be written.
+    is seen through the others; where their element types differ, none of them may be written. The lengths
+    that are left open are leaves as well, behind all others: numbers that each call tells.
     """
 
     def __init__(
@@ -41,7 +52,7 @@ class Arguments:
         function: Callable[..., Any],
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
-        static: StaticArguments,
+        declared: Declared,
         trace: Trace,
     ) -> None:
         self._trace = trace
@@ -50,19 +61,25 @@ class Arguments:
         self._structures: list[Structure] = []
         self._leaves: list[Any] = []
         self._labels: list[str] = []
+        self._of_any_length: set[int] = set()
         names = [*positional_names(function, len(args)), *kwargs]
         for position, (name, value) in enumerate(zip(names, (*args, *kwargs.values()), strict=True)):
-            is_static = name in static.names if position >= len(args) else position in static.positions
+            given = name if position >= len(args) else None
+            is_static = declared.static.has(position, given)
             leaves, structure = ([], Static(value)) if is_static else flatten(value, is_leaf)
             self._structures.append(structure)
+            if declared.any_length.has(position, given):
+                first = len(self._leaves)
+                self._of_any_length |= {n for n, leaf in enumerate(leaves, first) if length_of(leaf)}
             self._leaves += map(layout_of, leaves)
             self._labels += paths(structure, name)
             for constant in statics(structure):
                 trace.watch(constant)
-        trace.leaves = self._leaves
         self._views: list[View | None] = [None] * len(self._leaves)
         self._params: dict[Tensor, Source] = {}
+        self._lengths: dict[int, Symbol | int] = {}
         self._unwritable: dict[Tensor, str] = {}
+        trace.leaves = [*self._leaves, *self._open_lengths()]
         self._bind_all()
         self._symbolic = self._symbols()
 
@@ -129,6 +146,30 @@ class Arguments:
             result.append((tensor, "update" if written else "read", _marked(source, written)))
         return result
 
+    def lengths(self) -> list[tuple[Symbol, Source]]:
+        """The lengths that are left open, in the order of their leaves."""
+        return [
+            (length, ScalarSource(leaf, self._labels[leaf], np.dtype(np.int64), is_length=True))
+            for leaf, length in enumerate(self._lengths.values(), len(self._leaves))
+            if isinstance(length, Symbol)
+        ]
+
+    def _open_lengths(self) -> Sequence[int]:
+        """The lengths that may be left open, each once: of one whose number is compiled in, that."""
+        trace = self._trace
+        for position in sorted(self._of_any_length):
+            length, label = length_of(self._leaves[position]), self._labels[position]
+            if length is not None and length not in self._lengths:
+                fact = Argument(len(self._labels))
+                self._labels.append(f"len({label})")
+                if fact in trace.decisions.baked:
+                    self._lengths[length] = length
+                else:
+                    symbol = trace.lengths.add(f"length_of_{label}", *ends_of(length), fact.leaf)
+                    trace.came_from(symbol, fact)
+                    self._lengths[length] = symbol
+        return tuple(self._lengths)
+
     def _symbols(self) -> list[Any]:
         """What stands for each leaf in the traced function: of one that is compiled in, its value."""
         known: dict[int, SymbolicArray] = {}
@@ -163,6 +204,8 @@ class Arguments:
         dtype = _element_type(leaf, label)
         if isinstance(leaf, np.ndarray):
             tensor = tensor_like(leaf, label)
+            if position in self._of_any_length:
+                tensor = replace(tensor, shape=self._open_shape(leaf))
             self._params[tensor] = ArgumentSource(position, label, needs_copy(leaf), False)
             if not reason and may_overlap_itself(leaf):
                 reason = _OVERLAPS_ITSELF
@@ -171,13 +214,19 @@ class Arguments:
             self._views[position] = View.whole(tensor, leaf.flags.writeable)
             return
         if isinstance(leaf, Spec):
-            tensor = Tensor(label, affine(leaf.shape), dtype)
+            is_open = position in self._of_any_length
+            tensor = Tensor(label, self._open_shape(leaf) if is_open else affine(leaf.shape), dtype)
             self._params[tensor] = ArgumentSource(position, label, False, False)
         else:
             tensor = Tensor(label, (), dtype)
             self._params[tensor] = ScalarSource(position, label, dtype.numpy)
             self._trace.came_from(tensor, Argument(position))
         self._views[position] = View.whole(tensor)
+
+    def _open_shape(self, array: np.ndarray | Spec) -> tuple[Affine, ...]:
+        """The shape of an array of any length."""
+        length, *rest = array.shape
+        return affine((self._lengths[length], *rest))
 
     def _bind_overlapping(self, group: Overlap) -> None:
         members = [self._leaves[position] for position in group.leaves]

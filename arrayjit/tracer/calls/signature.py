@@ -20,12 +20,15 @@ from ..record.tree import contents
 
 __all__ = [
     "PYTHON_SCALARS",
+    "Declared",
     "Key",
+    "Named",
     "Overlap",
     "Spec",
-    "StaticArguments",
+    "ends_of",
     "is_leaf",
     "key_of",
+    "length_of",
     "overlaps",
     "same_memory",
 ]
@@ -36,6 +39,7 @@ PYTHON_SCALARS: Mapping[type, type] = {bool: bool, int: int, float: float, compl
 
 _C_CONTIGUOUS, _OWNS_DATA, _ALIGNED, _WRITEABLE = 0x1, 0x4, 0x100, 0x400
 _MAX_WORK: Any = 1000
+_SMALL = 16
 _LAYOUT = _C_CONTIGUOUS | _ALIGNED | _WRITEABLE
 
 
@@ -48,11 +52,26 @@ class Spec:
 
 
 @frozen
-class StaticArguments:
-    """Which arguments are static: by position and by name."""
+class Named:
+    """Some arguments: by position and by name."""
 
     positions: frozenset[int] = frozenset()
     names: frozenset[str] = frozenset()
+
+    def has(self, position: int, name: str | None) -> bool:
+        """Whether an argument is among them; one that is given by position comes without its name."""
+        return position in self.positions if name is None else name in self.names
+
+
+_NONE = Named()
+
+
+@frozen
+class Declared:
+    """What is declared of arguments: which are static, and of which the arrays have any length."""
+
+    static: Named = _NONE
+    any_length: Named = _NONE
 
 
 @frozen
@@ -73,25 +92,35 @@ def is_leaf(value: Any) -> bool:
     return kind in PYTHON_SCALARS or issubclass(kind, (np.ndarray, np.generic, Spec, Resident))
 
 
-def key_of(args: Sequence[Any], kwargs: Mapping[str, Any], static: StaticArguments) -> tuple[Key, list[Any]]:
-    """The key of a call and its leaves, left to right. Raises StaticArgumentError for a static value
-    that has no hash."""
+def key_of(args: Sequence[Any], kwargs: Mapping[str, Any], declared: Declared) -> tuple[Key, list[Any]]:
+    """The key of a call and its leaves, left to right, with the lengths that are left open behind them, each
+    once. Raises StaticArgumentError for a static value that has no hash."""
     key: list[Any] = [len(args)]
     leaves: list[Any] = []
+    lengths: dict[int, int] = {}
+    static, any_length = declared.static, declared.any_length
     views = 0
     for position, value in enumerate(args):
         if position in static.positions:
             _add_static(value, key, f"argument {position}")
+        elif position in any_length.positions:
+            views += _add_of_any_length(value, key, leaves, lengths)
         else:
             views += _add(value, key, leaves)
     for name, value in kwargs.items():
         key.append(name)
         if name in static.names:
             _add_static(value, key, repr(name))
+        elif name in any_length.names:
+            views += _add_of_any_length(value, key, leaves, lengths)
         else:
             views += _add(value, key, leaves)
     if len(leaves) > 1 and (views or len(set(map(id, leaves))) < len(leaves)):
-        key.extend(overlaps(leaves))
+        shared = overlaps(leaves)
+        key.extend(shared)
+        if shared:
+            key.extend(lengths)
+    leaves.extend(lengths)
     return tuple(key), leaves
 
 
@@ -110,6 +139,40 @@ def _add(value: Any, key: list[Any], leaves: list[Any]) -> int:
         leaves.append(value)
         return 0
     return _add_other(value, kind, key, leaves)
+
+
+def _add_of_any_length(value: Any, key: list[Any], leaves: list[Any], lengths: dict[int, int]) -> int:
+    """`_add` of an argument whose arrays have any length: of one the key has the number of its length among
+    all `lengths`, and between which ends it lies."""
+    length = length_of(value)
+    if length is not None:
+        flags = _LAYOUT | _OWNS_DATA if type(value) is Spec else value.flags.num
+        number = lengths.setdefault(length, len(lengths))
+        key += (value.dtype, number, ends_of(length), value.shape[1:], flags & _LAYOUT)
+        leaves.append(value)
+        return 0 if flags & _OWNS_DATA else 1
+    inner = None if is_leaf(value) else contents(value)
+    if inner is None:
+        return _add(value, key, leaves)
+    keys, children = inner
+    key += (type(value), keys, len(children))
+    return sum(_add_of_any_length(child, key, leaves, lengths) for child in children)
+
+
+def length_of(value: Any) -> int | None:
+    """The length that code for arrays of any length leaves open: how many rows a C-contiguous array has, if
+    there is more than one, since NumPy repeats a single one."""
+    is_open = type(value) is Spec or (type(value) is np.ndarray and value.flags.num & _C_CONTIGUOUS)
+    return value.shape[0] if is_open and value.shape and value.shape[0] > 1 else None
+
+
+def ends_of(length: int) -> tuple[int, int]:
+    """The least and the greatest length that the same code serves: up to the next power of two, and all that
+    are small. What is decided for the greatest is then right for all, none of which is half as long."""
+    if length <= _SMALL:
+        return 2, _SMALL
+    most = 1 << (length - 1).bit_length()
+    return most // 2 + 1, most
 
 
 def _add_other(value: Any, kind: type, key: list[Any], leaves: list[Any]) -> int:

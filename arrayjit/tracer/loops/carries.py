@@ -426,7 +426,7 @@ class Planner:
         return Cell(kind, self._memory(name, kind))
 
     def _memory(self, name: Name, kind: Kind) -> View:
-        return self.trace.fresh(name if isinstance(name, str) else TEMPORARY, kind.shape, kind.dtype)
+        return self.trace.window(kind.shape, kind.dtype, name if isinstance(name, str) else TEMPORARY)
 
     def _stepping(self, name: Name, before: Kind, after: Kind) -> Cell:
         """Memory of an array whose extents change by constants, as after the first iteration."""

@@ -291,7 +291,7 @@ class Exit:
         }
         memory: dict[Symbol, View] = {}
         for symbol in sorted(used & made, key=lambda symbol: symbol.order):
-            memory[symbol] = self.trace.fresh("last", (), I64)
+            memory[symbol] = self.trace.window((), I64, "last")
             value = Index(Affine.of(symbol))
             self.trace.store(memory[symbol], lambda _, value=value: value)  # type: ignore[misc]
             self.trace.came_from(memory[symbol].tensor, self.site)

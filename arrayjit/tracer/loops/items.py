@@ -220,7 +220,7 @@ class Appended:
             raise Unfit(f"two iterations append one array to {growth.label}")
         befores = [self._before(leaf) if is_array(leaf) else None for leaf in leaves]
         each = len(leaves)
-        rows = self._trace.fresh(growth.label, (self._count * each, *kind.shape), kind.dtype)
+        rows = self._trace.window((self._count * each, *kind.shape), kind.dtype, growth.label)
         for start, count, value in _stacked(leaves, self._trace):
             target = _stretch(rows, self._iterations.number * each + start, count)
             self._trace.store(target, value)

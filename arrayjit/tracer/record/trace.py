@@ -15,7 +15,18 @@ import numpy as np
 
 from ...errors import RAISED, LeakedArrayError, Location, UnsupportedError, UserError
 from ...frozen import frozen_by_identity
-from ...ir.assign import ArrayParam, Assign, Bind, Check, Computation, Loop, Param, Statement, statements
+from ...ir.assign import (
+    ArrayParam,
+    Assign,
+    Bind,
+    Check,
+    Computation,
+    IndexParam,
+    Loop,
+    Param,
+    Statement,
+    statements,
+)
 from ...ir.dtype import DType, from_numpy
 from ...ir.expr import Expr, Gather, Index, Load
 from ...ir.index import Affine, Extent, Symbol, SymbolKind, affine
@@ -26,6 +37,7 @@ from .current import CURRENT_TRACE, location_of, tracing, user_location
 from .facts import Argument
 from .foreign import element_strides
 from .handling import require_goes_on
+from .lengths import Lengths
 from .limits import Limits
 from .resident import Resident, layout_of
 from .retrace import Decisions, Origin, Reason, Retrace, Site, number_needed, positive, told
@@ -107,6 +119,8 @@ class Trace:
         self._scopes = [Scope()]
         self._recorded = 0
         self._origins: dict[Symbol | Tensor, Origin] = {}
+        self.lengths = Lengths()
+        self._extents: dict[Tensor, tuple[Affine, ...]] = {}
         self._ends: dict[Symbol, tuple[Affine, Affine]] = {}
         self._gone: dict[Symbol | Tensor, Site | Reason] = {}
         self.sameness = Sameness()
@@ -212,9 +226,7 @@ class Trace:
         if tensor.base is not None and not tensor.is_real_form:
             return tensor
         if tensor not in self._flat:
-            strides = zip(tensor.shape, tensor.element_strides(), strict=True)
-            cells = 1 + sum((extent.constant - 1) * abs(stride.constant) for extent, stride in strides)
-            self._flat[tensor] = Tensor(tensor.label, affine((cells,)), tensor.dtype, base=tensor)
+            self._flat[tensor] = tensor.flat_form()
         return self._flat[tensor]
 
     def parts(self, tensor: Tensor) -> Tensor:
@@ -468,17 +480,15 @@ class Trace:
         room = affine(self._room(extent) for extent in extents)
         target = View.fresh(label, room, dtype, order)
         self._fresh[target.tensor] = len(self._fresh)
-        return target if room == extents else target.remap(extents, target.axes, affine(target.axes))
+        if room == extents:
+            return target
+        target = target.remap(extents, target.axes, affine(target.axes))
+        self._extents[target.tensor] = tuple(extents[axis] for axis in target.axis_order())
+        return target
 
-    def fresh(
-        self, label: str, shape: Sequence[Extent], dtype: DType, order: Sequence[int] | None = None
-    ) -> View:
-        """A new tensor, which nothing has written yet."""
-        extents = affine(shape)
-        room = tuple(self._room(extent) for extent in extents)
-        view = View.fresh(label, room, dtype, order)
-        self._fresh[view.tensor] = len(self._fresh)
-        return view if affine(room) == extents else view.remap(extents, view.axes, affine(view.axes))
+    def made_for(self, tensor: Tensor) -> tuple[Affine, ...]:
+        """The extents of the array that the tensor was made for, in the order of its axes."""
+        return self._extents.get(tensor, tensor.shape)
 
     def _room(self, extent: Affine) -> int:
         """The most that an extent can be. Raises Retrace or ConcretizationError where it is not known."""
@@ -527,14 +537,15 @@ class Trace:
         position = affine(symbol for symbol, _ in loops)
         self.emit(Check(loops, condition(position), exception, message, user_location()))
 
-    def finish(self, params: Sequence[Param]) -> Computation:
-        """The record as a Computation: the arguments' parameters, then the captured arrays'."""
+    def finish(self, params: Sequence[Param], lengths: Sequence[Symbol] = ()) -> Computation:
+        """The record as a Computation: the arguments' parameters, the captured arrays', then lengths."""
         captured = tuple(
             ArrayParam(tensor, "update" if self.is_written(tensor) else "read") for tensor, _ in self.captured
         )
         if self.pending is not None:
             raise self.pending
-        return Computation(self.name, (*params, *captured), tuple(self.statements))
+        numbers = map(IndexParam, lengths)
+        return Computation(self.name, (*params, *captured, *numbers), tuple(self.statements))
 
 
 def _fingerprint(array: np.ndarray | Resident) -> int:
