@@ -33,10 +33,11 @@ from functools import partial
 
 from ...frozen import slotted
 from ...ir.code import Caps
-from ...ir.dtype import BOOL
-from ...ir.expr import Load, Local, Variable
+from ...ir.dtype import BOOL, I64
+from ...ir.expr import Apply, Const, Index, Load, Local, Variable
 from ...ir.index import Affine, Symbol, affine
-from ...ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, Update
+from ...ir.loops import Bind, Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, Update
+from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, rewrite_bodies
 from ..analysis.accumulations import Accumulation, accumulation
@@ -87,8 +88,9 @@ def segments(kernel: Kernel, caps: Caps) -> Kernel:
 
 
 def _pays(loop: For, steps: Accumulation) -> bool:
-    """Is it a long loop whose steps may be grouped otherwise?"""
-    return loop.trips is not None and loop.trips >= LONG and steps.is_free and steps.into.dtype is not BOOL
+    """Is it surely a long loop, whose steps may be grouped otherwise?"""
+    ends = (loop.hi - loop.lo).bounds({})
+    return ends is not None and ends[0] >= LONG and steps.is_free and steps.into.dtype is not BOOL
 
 
 @slotted
@@ -110,20 +112,29 @@ class _Segments:
 
     def all(self, threads: int) -> list[Stmt]:
         """All steps of the loop, which so many threads may share."""
-        loop = self.loop
-        count = (loop.hi - self.lo).constant // self.block
+        loop, cells = self.loop, self.loop.hi - self.lo
+        counting: list[Stmt] = []
+        if cells.is_constant:
+            count = Affine.of(cells.offset // self.block)
+        else:
+            most = cells.bounds({})
+            number = Symbol("blocks", lower=0, upper=None if most is None else most[1] // self.block + 1)
+            count = Affine.of(number)
+            quotient = Apply(OPS["raw_divide"], (Index(cells), Const(self.block, I64)), I64)
+            counting = [Bind(number, quotient)]
         first = replace(loop, hi=self.lo)
         (rest,) = copy_body((replace(loop, lo=self.lo + count * self.block),), {}, {})
-        is_long = (loop.hi - loop.lo).constant >= SHARED
+        is_long = cells.is_constant and (loop.hi - loop.lo).offset >= SHARED
         is_shared = is_long and threads >= THREADS and weight(loop.body) <= LIGHT
-        blocks = self.shared(count) if is_shared else self.in_turn(count)
-        return [one for one in (first, *blocks, rest) if not isinstance(one, For) or one.trips]
+        blocks = self.shared(count.offset) if is_shared else self.in_turn(count)
+        every = (*counting, first, *blocks, rest)
+        return [one for one in every if not isinstance(one, For) or one.trips != 0]
 
     @property
     def block(self) -> int:
         return self.side * self.side
 
-    def in_turn(self, count: int) -> list[Stmt]:
+    def in_turn(self, count: Affine) -> list[Stmt]:
         """Blocks one after the other."""
         block = Symbol("b")
         first, last = Affine.of(block) * self.block, Affine.of(self.side - 1)
@@ -131,7 +142,7 @@ class _Segments:
         before = self.before()
         putting = self.put_ahead(before, own, last, ahead, ZERO)
         body = (self.formed(first, own), putting, self.written(first, own, ahead, ZERO))
-        return [before, For(block, ZERO, Affine.of(count), body)]
+        return [before, For(block, ZERO, count, body)]
 
     def shared(self, count: int) -> list[Stmt]:
         """Blocks by threads, which first add up each segment."""
