@@ -33,16 +33,16 @@ from functools import partial
 
 from ...frozen import slotted
 from ...ir.code import Caps
-from ...ir.dtype import BOOL, I64
-from ...ir.expr import Apply, Const, Index, Load, Local, Variable
+from ...ir.dtype import BOOL
+from ...ir.expr import Load, Local, Variable
 from ...ir.index import Affine, Symbol, affine
-from ...ir.loops import Bind, Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, Update
-from ...ir.ops import OPS
+from ...ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, Update
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, rewrite_bodies
 from ..analysis.accumulations import Accumulation, accumulation
 from ..analysis.copies import copy_body
 from ..analysis.repeats import weight
+from ..analysis.trips import blocks
 
 __all__ = ["segments"]
 
@@ -112,23 +112,14 @@ class _Segments:
 
     def all(self, threads: int) -> list[Stmt]:
         """All steps of the loop, which so many threads may share."""
-        loop, cells = self.loop, self.loop.hi - self.lo
-        counting: list[Stmt] = []
-        if cells.is_constant:
-            count = Affine.of(cells.offset // self.block)
-        else:
-            most = cells.bounds({})
-            number = Symbol("blocks", lower=0, upper=None if most is None else most[1] // self.block + 1)
-            count = Affine.of(number)
-            quotient = Apply(OPS["raw_divide"], (Index(cells), Const(self.block, I64)), I64)
-            counting = [Bind(number, quotient)]
+        loop, trips = self.loop, self.loop.trips
+        counting, count = blocks(replace(loop, lo=self.lo), self.block)
         first = replace(loop, hi=self.lo)
         (rest,) = copy_body((replace(loop, lo=self.lo + count * self.block),), {}, {})
-        is_long = cells.is_constant and (loop.hi - loop.lo).offset >= SHARED
+        is_long = trips is not None and trips >= SHARED
         is_shared = is_long and threads >= THREADS and weight(loop.body) <= LIGHT
-        blocks = self.shared(count.offset) if is_shared else self.in_turn(count)
-        every = (*counting, first, *blocks, rest)
-        return [one for one in every if not isinstance(one, For) or one.trips != 0]
+        made = self.shared(count.constant) if is_shared else self.in_turn(count)
+        return [one for one in (*counting, first, *made, rest) if not isinstance(one, For) or one.trips != 0]
 
     @property
     def block(self) -> int:
