@@ -127,7 +127,9 @@ class _Reader:
     def param(self, argument: ast.arg) -> Param:
         match argument.annotation:
             case ast.Subscript(value=ast.Name(id="index"), slice=ast.Tuple(elts=[lower, upper])):
-                symbol = Symbol(argument.arg, SymbolKind.STATIC, _optional(lower), _optional(upper))
+                symbol = self.names.get(argument.arg)  # that of an extent before
+                if not isinstance(symbol, Symbol):
+                    symbol = Symbol(argument.arg, SymbolKind.STATIC, _optional(lower), _optional(upper))
                 self.names[argument.arg] = symbol
                 return IndexParam(symbol)
             case ast.Subscript(value=ast.Name(id=access), slice=layout) if access in _ACCESSES:

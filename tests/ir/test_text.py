@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arrayjit.errors import Location
-from arrayjit.ir.assign import ArrayParam
+from arrayjit.ir.assign import ArrayParam, IndexParam
 from arrayjit.ir.dtype import DTYPES, F32, F64, DType
 from arrayjit.ir.expr import Const, Load, constant
 from arrayjit.ir.index import Affine, Symbol, SymbolKind
@@ -106,6 +106,19 @@ def test_symbols_that_no_loop_introduces_are_declared_where_they_first_stand() -
     first, second = param.tensor.shape
     assert first.symbols == second.symbols
     assert (first.symbols[0].kind, first.symbols[0].upper) == (SymbolKind.DIMENSION, 9)
+
+
+def test_a_number_that_is_given_after_the_arrays_it_shapes_is_the_same_symbol() -> None:
+    length = Symbol("n", SymbolKind.STATIC, 17, 33)
+    x = Tensor.of("x", (length, 3), F32)
+    text = print_kernel(Kernel("f", (ArrayParam(x, "read"), IndexParam(length)), ()))
+    assert text.startswith("def f(x: read[f32, static('n', 17, 33), 3], n: index[17, 33])")
+    again = kernel(text)
+    assert print_kernel(again) == text
+    array, number = again.params
+    assert isinstance(array, ArrayParam)
+    assert isinstance(number, IndexParam)
+    assert array.tensor.shape[0].symbol is number.symbol
 
 
 def test_the_source_of_a_merge_buffer_is_the_parameter_of_that_name() -> None:

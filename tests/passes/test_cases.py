@@ -117,7 +117,7 @@ def _parts(array: np.ndarray) -> np.ndarray:
 
 
 BOUND = 3
-"""The value of every static symbol."""
+"""The value of every static symbol that may be so small."""
 
 
 def outcome(program: Computation | Kernel) -> list[np.ndarray | str]:
@@ -134,7 +134,7 @@ def outcome(program: Computation | Kernel) -> list[np.ndarray | str]:
                 shape = tuple(extent.evaluate(bindings) for extent in tensor.shape)
                 arrays[tensor] = _drawn(random, shape, tensor.dtype)
             case IndexParam(symbol=symbol):
-                bindings[symbol] = BOUND
+                bindings[symbol] = max(BOUND, symbol.lower or 0)
     try:
         (run if isinstance(program, Kernel) else run_computation)(program, arrays, bindings)
     except KernelRaise as error:
