@@ -67,3 +67,27 @@ def test_how_far_extremes_ask_ahead_depends_on_where_their_array_is(ahead, l3, f
 )
 def test_which_cache_a_row_that_is_read_again_comes_to(ahead, l1, near, far):
     assert asked(STENCIL, ahead, l1, 1 << 15) == [near, far]
+
+
+ROWS = """
+def f(x: read[f64, 400, 128], g: read[f64, 128], y: write[f64, 400, 128]):
+    for i in sequential(0, 400):
+        s: f64 = f64(0.0)
+        for j in vector(0, 128, lanes=8):
+            s = reduce(add, s, x[i, j])
+        for k in vector(0, 128, lanes=8):
+            y[i, k] = bypass(divide[f64](divide[f64](multiply[f64](x[i, k], g[k]), s), s))
+"""
+
+
+@pytest.mark.parametrize(
+    ("beyond", "l1", "l3", "found"),
+    [
+        (0, 4096, 1 << 19, "x[i + 1, k]"),
+        (512, 4096, 1 << 19, "x[i + 1, k + 64]"),
+        (512, 4096, 1 << 22, "x[i + 1, k]"),
+        (512, 1024, 1 << 19, "x[i + 1, k]"),
+    ],
+)
+def test_rows_that_come_from_memory_and_fit_are_asked_for_beyond_the_next(beyond, l1, l3, found):
+    assert asked(ROWS, Ahead(beyond=beyond), l1, l3) == [found]
