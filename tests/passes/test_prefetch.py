@@ -91,3 +91,42 @@ def f(x: read[f64, 400, 128], g: read[f64, 128], y: write[f64, 400, 128]):
 )
 def test_rows_that_come_from_memory_and_fit_are_asked_for_beyond_the_next(beyond, l1, l3, found):
     assert asked(ROWS, Ahead(beyond=beyond), l1, l3) == [found]
+
+
+LIGHT = """
+def f(x: read[f64, 400, 128], y: write[f64, 400, 128]):
+    for i in sequential(0, 400):
+        s: f64 = f64(0.0)
+        for j in vector(0, 128, lanes=8):
+            s = reduce(add, s, x[i, j])
+        for k in vector(0, 128, lanes=8):
+            y[i, k] = subtract[f64](x[i, k], s)
+"""
+
+TWICE = """
+def f(x: read[f64, 400, 128], y: write[f64, 400]):
+    for i in sequential(0, 400):
+        s: f64 = f64(0.0)
+        for j in vector(0, 128, lanes=8):
+            s = reduce(add, s, x[i, j])
+        u: f64 = f64(0.0)
+        for k in vector(0, 128, lanes=8):
+            t: f64 = subtract[f64](x[i, k], s)
+            u = reduce(add, u, multiply[f64](t, t))
+        y[i] = u
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "beyond", "further", "l3", "found"),
+    [
+        (LIGHT, 0, 2048, 1 << 19, "x[i, j + 256]"),
+        (LIGHT, 512, 2048, 1 << 19, "x[i + 1, k + 64]"),
+        (LIGHT, 512, 512, 1 << 22, "x[i, j + 64]"),
+        (TWICE, 512, 2048, 1 << 19, "x[i + 1, k + 64]"),
+        (TWICE, 512, 512, 1 << 22, "x[i + 1, k]"),
+        (TWICE, 512, 2048, 1 << 22, "x[i, j + 256]"),
+    ],
+)
+def test_what_adds_up_rows_asks_for_the_next_ones_however_little_it_does(text, beyond, further, l3, found):
+    assert asked(text, Ahead(further=further, beyond=beyond), 4096, l3)[0] == found

@@ -24,7 +24,9 @@ adds up another (`trail`).
 The end of a row that is asked for in this way is needed at once: the first loop over the next row does little
 and is there before it comes. Where that was seen to gain (Zen 5), what comes from memory is therefore asked
 for a page beyond the same place of the next row, so that a page of the row after it is on its way too, if the
-first cache has room: softmax takes 0.8 to 0.95 of that time, rows of mean 0 and variance 1 0.77 to 0.9.
+first cache has room: softmax takes 0.8 to 0.95 of that time, rows of mean 0 and variance 1 0.77 to 0.9. Then
+a loop that does little may ask as well for what the first one adds up: rows of mean 0 take 0.7 to 0.9 of the
+time, variances 0.6 to 1; these, and what else adds up rows of more than a page, 0.7 to 0.8 in the caches too.
 
     for i in sequential(0, 4000):                   for i in sequential(0, 4000):
         s = 0.0                                         prefetch(x[i + 1, 0])
@@ -204,25 +206,38 @@ class _Ahead:
         busiest = max(passes[1:], key=self.work)
         if self.finishes_another(busiest):
             return None
-        asking = _asking(busiest, rows, self.beyond(passes, rows))
+        beyond = self.beyond(passes, rows)
+        asking = _asking(busiest, rows, beyond or 0)
         busy = BUSIER if self.waits_for_results(loop, rows) else BUSY
-        if asking is busiest or self.work(busiest) < busy * nbytes / self.caps.line_bytes:
+        is_busy = self.work(busiest) >= busy * nbytes / self.caps.line_bytes
+        if asking is busiest or not (is_busy or self.gains_anyway(passes[0], busiest, nbytes, beyond)):
             return None
         names = ", ".join(dict.fromkeys(row.tensor.label for row in rows))
         self.notes.append(f"prefetch: while {busiest.symbol.hint} goes on, the next of {names} is fetched")
         return replace(loop, body=tuple(asking if stmt is busiest else stmt for stmt in loop.body))
 
-    def beyond(self, passes: Sequence[For], rows: Sequence[_Row]) -> int:
-        """How many bytes behind the same places of the next rows lies what is asked for: where rows follow
-        one another, come from memory, and find room in the first cache with all that is read again."""
+    def beyond(self, passes: Sequence[For], rows: Sequence[_Row]) -> int | None:
+        """How many bytes behind the same places of the next rows lies what is asked for: some for rows from
+        memory. None where the processor gains nothing by that, where rows do not follow one another, and
+        where the first cache has no room for them and all that is read again."""
         read = {tensor: None for tensor, _, is_store in affine_accesses(tuple(passes)) if not is_store}
         again = [tensor for tensor in read if tensor.has_fixed_shape and not self.is_large(tensor)]
-        arrays = {row.tensor: None for row in rows}
-        far = KEPT * sum(tensor.nbytes for tensor in arrays) > self.caps.l3_bytes
         room = ROOM * self.caps.l1_bytes - sum(tensor.nbytes for tensor in again)
+        arrays = {row.tensor: None for row in rows}
         fits = 2 * sum(row.nbytes for row in rows) <= room
-        follow = all(tensor.strides is None for tensor in arrays)
-        return self.caps.ahead.beyond if far and fits and follow else 0
+        if not (self.caps.ahead.beyond and fits and all(tensor.strides is None for tensor in arrays)):
+            return None
+        is_far = KEPT * sum(tensor.nbytes for tensor in arrays) > self.caps.l3_bytes
+        return self.caps.ahead.beyond if is_far else 0
+
+    def gains_anyway(self, first: For, asking: For, nbytes: int, beyond: int | None) -> bool:
+        """May a loop that does little ask for the next of rows which the first one adds up? From memory, if
+        it asks beyond it; and sums, where all rows are in the caches and longer than what they ask ahead."""
+        if beyond is None or not _adds_up(first):
+            return False
+        if not _adds_up(asking):
+            return bool(beyond)
+        return 2 * nbytes < self.caps.l1_bytes and (bool(beyond) or nbytes > self.caps.ahead.further)
 
     def finishes_another(self, loop: For) -> bool:
         """Does a loop that adds up a row store results as well (`trail`), whose lines are fetched first?"""
@@ -447,6 +462,11 @@ class _Ahead:
         if not tensor.has_fixed_shape or tensor.nbytes <= self.caps.l2_bytes:
             return False
         return tensor.strides is None or tensor.strides[-1] == Affine.of(1)
+
+
+def _adds_up(loop: For) -> bool:
+    """Does a loop nothing but add up or compare?"""
+    return all(isinstance(stmt, (For, Define, Update)) for stmt in walk_statements((loop,)))
 
 
 def _asking(loop: For, rows: Sequence[_Row], beyond: int, vector: Symbol | None = None) -> For:
