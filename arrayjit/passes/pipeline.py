@@ -29,6 +29,7 @@ from .bodies.foremost import foremost
 from .bodies.group import group
 from .bodies.guess import guess
 from .bodies.hoist import hoist
+from .bodies.invariant import invariant
 from .bodies.narrow import narrow
 from .bodies.numbers import numbers
 from .bodies.once import once
@@ -345,6 +346,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         why="exceptions of roots that cannot be raised are gone, and absolute values are not written out",
         on=CPU,
     ),
+    Pass(invariant, after=("squares",), why="what takes long by then is still one operation", on=CPU),
     Pass(expand, after=("wrap",), why="definitions are written over variables, not over array cells"),
     Pass(simplify, after=("expand",), why="definitions leave constants to fold"),
     Pass(narrow, after=("simplify",), why="shifts and choices by known numbers are seen to be such", on=CPU),
@@ -542,6 +544,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         tabulate,
         divisors,
         squares,
+        invariant,
         order,
         steady,
         swap,
