@@ -78,6 +78,7 @@ from .schedule.pad import pad
 from .schedule.panels import panels
 from .schedule.prefetch import prefetch
 from .schedule.quarters import quarters
+from .schedule.relay import relay
 from .schedule.retain import retain
 from .schedule.reverse import reverse
 from .schedule.sections import sections
@@ -347,6 +348,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         on=CPU,
     ),
     Pass(invariant, after=("squares",), why="what takes long by then is still one operation", on=CPU),
+    Pass(relay, after=("invariant",), why="loops over chains are in order by then, and bodies short", on=CPU),
     Pass(expand, after=("wrap",), why="definitions are written over variables, not over array cells"),
     Pass(simplify, after=("expand",), why="definitions leave constants to fold"),
     Pass(narrow, after=("simplify",), why="shifts and choices by known numbers are seen to be such", on=CPU),
@@ -468,9 +470,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         why="what steps hand on is in locals by then, and nothing is put between them any more",
         on=CPU,
     ),
-    Pass(
-        once, after=("settle",), why="what stays in a register is still stored and read back around the loop"
-    ),
+    Pass(once, after=("settle",), why="what stays in a register is still stored and read back"),
     Pass(
         foremost,
         after=("once",),
@@ -545,6 +545,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         divisors,
         squares,
         invariant,
+        relay,
         order,
         steady,
         swap,
