@@ -42,6 +42,7 @@ from ...ir.loops import (
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import (
+    applies,
     bottom_up,
     children,
     kept,
@@ -61,6 +62,8 @@ __all__ = ["invariant"]
 
 COSTLY = 15.0
 """Additions that an op takes at least that is worth a look into memory."""
+
+LONG = frozenset(op for op in OPS.values() if op.cost >= COSTLY)
 
 OFTEN = 4
 """So many times a value of a table would be computed otherwise."""
@@ -86,6 +89,8 @@ REASON = "inner loops look up what they would compute again"
 
 def invariant(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such value in a table."""
+    if not applies(kernel.body, LONG):
+        return kernel
     making = _Making()
     return kernel.with_body(making.body(kernel.body), making.notes, making.placement)
 
@@ -107,6 +112,8 @@ class _Making:
         if not isinstance(stmt, For):
             return [rewrite_bodies(stmt, self.body)]
         enter(stmt, self.ranges)
+        if not applies((stmt,), LONG):
+            return [stmt]
         nest = _Nest.of(stmt, self.ranges)
         loop = rewrite_bodies(stmt, nest.body)
         if stmt.kind is LoopKind.SEQUENTIAL:

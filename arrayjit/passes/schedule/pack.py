@@ -36,7 +36,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
-from ...frozen import slotted
+from ...frozen import frozen, slotted
 from ...ir.code import Caps
 from ...ir.expr import Load
 from ...ir.index import Affine, Symbol, symbols_of
@@ -57,7 +57,7 @@ from ...ir.loops import (
 )
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, rewrite_bodies, rewrite_loops, transform_statements
-from ..analysis.access import Range, exists
+from ..analysis.access import Range, is_inside
 from ..analysis.strides import affine_accesses, gathered, parallel_nest, stride
 from ..analysis.trips import about, enter
 from ..analysis.work import REGISTER_BYTES
@@ -101,7 +101,11 @@ class _Packing:
     def _packed(self, loops: Sequence[For], terms: For, load: Load) -> Sequence[Stmt]:
         """A nest that reads `load` from a copy, made outside of as many of its loops as possible. The loops
         around the copy share it, and so must take turns."""
-        copying, packed = self.copied(loops[-1], terms, load, loops[-1].hi - loops[-1].lo)
+        columns = loops[-1]
+        column = Symbol(columns.symbol.hint)
+        index = tuple(at.substitute({columns.symbol: columns.lo + column}) for at in load.index)
+        operand = _Operand(load, index, column, columns.hi - columns.lo, columns.symbol - columns.lo)
+        copying, packed = self.copied(operand, terms)
         reading = _replaced(loops[-1].body, {load: packed})
         depth = _depth(loops, load)
         body: tuple[Stmt, ...] = reading
@@ -112,23 +116,22 @@ class _Packing:
                 body = (copying, *body)
         return body
 
-    def copied(self, columns: For, terms: For, load: Load, extent: Affine) -> tuple[For, Load]:
-        """What copies an operand, of which so many columns are read, and a load from the copy."""
-        shape = (terms.hi - terms.lo, extent)
-        copy = Tensor(f"{load.tensor.label}_packed", shape, load.tensor.dtype)
+    def copied(self, operand: _Operand, terms: For) -> tuple[For, Load]:
+        """What copies an operand, and a load from the copy."""
+        read, column = operand.load.tensor, operand.column
+        shape = (terms.hi - terms.lo, operand.columns)
+        copy = Tensor(f"{read.label}_packed", shape, read.dtype)
         kind = PlaceKind.ARENA
         if copy.nbytes <= self.stack_left:
             kind = PlaceKind.STACK
             self.stack_left -= copy.nbytes
-        self.placement[copy] = Place(kind, f"{load.tensor.label} is read across memory in every row")
-        k, j = Symbol(terms.symbol.hint), Symbol(columns.symbol.hint)
-        values = {terms.symbol: terms.lo + k, columns.symbol: columns.lo + j}
-        source = Load(load.tensor, tuple(position.substitute(values) for position in load.index))
-        fill = Store(copy, (Affine.of(k), Affine.of(j)), source)
-        rows = For(j, Affine.of(0), shape[1], (fill,), LoopKind.PARALLEL)
+        self.placement[copy] = Place(kind, f"{read.label} is read across memory in every row")
+        k = Symbol(terms.symbol.hint)
+        source = Load(read, tuple(at.substitute({terms.symbol: terms.lo + k}) for at in operand.index))
+        fill = Store(copy, (Affine.of(k), Affine.of(column)), source)
+        rows = For(column, Affine.of(0), shape[1], (fill,), LoopKind.PARALLEL)
         copying = For(k, Affine.of(0), shape[0], (rows,), LoopKind.PARALLEL)
-        here = (Affine.of(terms.symbol) - terms.lo, Affine.of(columns.symbol) - columns.lo)
-        return copying, Load(copy, here)
+        return copying, Load(copy, (Affine.of(terms.symbol) - terms.lo, operand.here))
 
     def in_order(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """A body in which sums in order read copies, made before the outermost loops that leave them as they
@@ -159,30 +162,50 @@ class _Packing:
             if terms is None:
                 return self._rows(stmt, times * (stmt.trips or 0), rows)
             enter(terms, self.ranges)
-            operands = _far_operands(stmt, terms) if times >= REUSE else ()
-            if not operands or not all(self._pays(stmt, terms, load, rows) for load in operands):
-                return stmt
+            loads = _far_operands(stmt, terms) if times >= REUSE else ()
+            operands = [self._operand(stmt, terms, load, rows) for load in loads]
             packed: dict[Load, Load] = {}
-            for load in operands:
-                copying, packed[load] = self.copied(stmt, terms, load, self._extent(stmt))
+            for operand in operands if None not in operands else ():
+                assert operand is not None
+                copying, packed[operand.load] = self.copied(operand, terms)
                 rows.before.append(copying)
-            return replace(stmt, body=_replaced(stmt.body, packed))
+            return replace(stmt, body=_replaced(stmt.body, packed)) if packed else stmt
 
         return rewrite_bodies(loop, lambda body: kept(body, [inner(stmt) for stmt in body]))
 
-    def _extent(self, columns: For) -> Affine:
-        """How many columns there are at most."""
-        _, last = columns.hi.bounds(self.ranges) or (0, 0)
-        return last - columns.lo
-
-    def _pays(self, columns: For, terms: For, load: Load, rows: _Rows) -> bool:
-        """Is an operand, of which rows read the same, worth a copy? It is surely there."""
-        size = load.tensor.dtype.itemsize
-        is_near = (terms.trips or 0) * self._extent(columns).offset * size <= self.near
+    def _operand(self, columns: For, terms: For, load: Load, rows: _Rows) -> _Operand | None:
+        """An operand that all rows read; None if a copy is not worth it. Columns may begin and end elsewhere
+        in each row: all are copied that any row may read."""
+        tensor, size = load.tensor, load.tensor.dtype.itemsize
+        (axis, *more) = (n for n, at in enumerate(load.index) if columns.symbol in at.symbols)
+        here = load.index[axis]
+        others = [pair for n, pair in enumerate(zip(load.index, tensor.shape, strict=True)) if n != axis]
+        own = rows.symbols.intersection(symbols_of(at for at, _ in others))
+        stays = tensor.storage not in rows.written and own <= {terms.symbol}
+        is_there = all(is_inside(at, extent, self.ranges) for at, extent in others)
+        if more or here.coefficient(columns.symbol) != 1 or not tensor.shape[axis].is_constant:
+            return None
+        least, most = here.bounds(self.ranges) or (0, tensor.shape[axis].offset)
+        first, last = max(least, 0), min(most, tensor.shape[axis].offset - 1)
+        is_near = (terms.trips or 0) * (last + 1 - first) * size <= self.near
         is_long = (about(columns, self.ranges) or 0) * size >= REGISTER_BYTES
-        own = rows.symbols.intersection(symbols_of(load.index))
-        stays = own <= {terms.symbol, columns.symbol} and load.tensor.storage not in rows.written
-        return is_near and is_long and stays and exists(load.tensor, load.index, self.ranges)
+        if not (stays and is_there and is_near and is_long):
+            return None
+        column = Symbol(columns.symbol.hint)
+        index = (*load.index[:axis], first + Affine.of(column), *load.index[axis + 1 :])
+        return _Operand(load, index, column, Affine.of(last + 1 - first), here - first)
+
+
+@frozen
+class _Operand:
+    """What is read, and where a copy has it from, by the column there: of how many `columns`, of which one is
+    read `here`."""
+
+    load: Load
+    index: tuple[Affine, ...]
+    column: Symbol
+    columns: Affine
+    here: Affine
 
 
 @slotted
@@ -198,7 +221,7 @@ def _terms_in_order(columns: For) -> For | None:
     """The loop over the terms of what columns add up in order, each for itself, and nothing else is done in
     loops."""
     loops = [stmt for stmt in columns.body if not isinstance(stmt, SIMPLE)]
-    if columns.kind is not LoopKind.PARALLEL or columns.step != 1 or not columns.lo.is_constant:
+    if columns.kind is not LoopKind.PARALLEL or columns.step != 1:
         return None
     match loops:
         case [For(kind=LoopKind.SEQUENTIAL, step=1, trips=int(), lo=Affine(terms=())) as terms]:
