@@ -99,6 +99,7 @@ from .structure.batch import batch
 from .structure.chain import chain
 from .structure.check import check
 from .structure.components import components
+from .structure.directly import directly
 from .structure.early import early
 from .structure.forward import forward
 from .structure.fuse import explain_fuse, fuse
@@ -197,9 +198,7 @@ ON_ASSIGNMENTS: tuple[Pass[Computation, Computation], ...] = (
         why="two records of one statement no longer look alike once other readers decided what each inlines",
         explained=explain_inline,
     ),
-    Pass(
-        pieces, after=("inline",), why="an array that is computed where it is read is put together by no one"
-    ),
+    Pass(pieces, after=("inline",), why="an array that is computed where it is read is put together by none"),
     Pass(
         chain,
         after=("pieces",),
@@ -213,6 +212,7 @@ LOWERING: Pass[Computation, Kernel] = Pass(lower)
 ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(margins, after=("lower",), why="lowering shows which cells are written", on=CPU),
     Pass(prune, after=("margins",), why="what only filled an array is needed no more"),
+    Pass(directly, after=("margins", "prune"), why="edges are told by nests that fill the rest", on=CPU),
     Pass(batch, after=("prune",), why="a product nobody reads is not worth a matrix"),
     Pass(invert, after=("batch",), why="a product inside the cells is no product of matrices"),
     Pass(
