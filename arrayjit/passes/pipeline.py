@@ -530,6 +530,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         pieces,
         chain,
         margins,
+        directly,
         triple,
         rowwise,
         fuse,
