@@ -46,6 +46,8 @@ __all__ = [
     "UnknownTarget",
     "UnsupportedError",
     "UserError",
+    "is_raised_by_program",
+    "raised_by_program",
 ]
 
 MAX_LINES = 15
@@ -223,3 +225,17 @@ class CompilerBug(Exception):
         super().__init__(text)
         self.stage = stage
         self.reproducer = reproducer
+
+
+_IN_CODE = ", in compiled code"
+
+
+def raised_by_program(error: Exception, loc: Location) -> Exception:
+    """An exception that the user's own code raises, with a note that says where."""
+    vars(error)["__notes__"] = [f"raised at {loc}{_IN_CODE}"]
+    return error
+
+
+def is_raised_by_program(error: BaseException) -> bool:
+    """Whether the user's own code raises this, as compiled code found."""
+    return any(note.endswith(_IN_CODE) for note in vars(error).get("__notes__", ()))

@@ -85,7 +85,7 @@ class Check:
 
     `exception` names one of Python's: "ArithmeticError" and "FloatingPointError" (of the pass `check`),
     "IndexError", "OverflowError", "TypeError", "UnboundLocalError", "ValueError", "ZeroDivisionError"; or
-    NumPy's "LinAlgError".
+    NumPy's "LinAlgError". With a module, as "builtins.ValueError", it is one that the user's code raises.
     """
 
     loops: tuple[tuple[Symbol, Affine], ...]

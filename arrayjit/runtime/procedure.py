@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import time
 from collections.abc import Callable, Mapping, Sequence
 from weakref import WeakKeyDictionary
@@ -20,6 +21,7 @@ from ..errors import (
     NumberError,
     UnboundName,
     UserError,
+    raised_by_program,
 )
 from ..ir.code import Code, Failure
 from ..ir.journal import filled, given, journal_of, log_of
@@ -172,9 +174,19 @@ _ERRORS: Mapping[str, tuple[type[UserError], str]] = {
 
 def _exception(failure: Failure, cells: Callable[[], np.ndarray]) -> Exception:
     """The error that a failure stands for, with the user's line."""
+    if "." in failure.exception:
+        return _of_the_users(failure)
     kind, fix = _ERRORS.get(failure.exception, (None, ""))
     if kind is None:
         return CompilerBug(f"no error stands for {failure.exception!r}", stage="runtime")
     loc = Location(failure.file, failure.line) if failure.file else None
     what, _, details = filled(failure.message, cells).partition("\n")
     return kind(what, loc=loc, details=tuple(details.splitlines()), fix=fix)
+
+
+def _of_the_users(failure: Failure) -> Exception:
+    """What the user's code raises, as Python would have it."""
+    name = failure.exception.rpartition(".")[2]
+    kind: type[Exception] = getattr(builtins, name, np.linalg.LinAlgError)
+    loc = Location(failure.file, failure.line)
+    return raised_by_program(kind(failure.message) if failure.message else kind(), loc)

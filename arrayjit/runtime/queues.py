@@ -17,7 +17,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Union
 
-from ..errors import CompilerBug, DeviceError, UserError
+from ..errors import CompilerBug, DeviceError, UserError, is_raised_by_program
 from ..frozen import slotted_by_identity
 from ..timeline import RECORDER
 from .driver import Outcome, Queue, Task
@@ -288,6 +288,8 @@ def _located(error: BaseException, name: str, label: str) -> BaseException:
             error.details = (*error.details, where)
             return error
         case CompilerBug():
+            return error
+        case Exception() if is_raised_by_program(error):
             return error
         case Exception():
             found = DeviceError(f"{type(error).__name__}: {error}", details=(where,))

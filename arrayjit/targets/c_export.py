@@ -119,10 +119,14 @@ def _comment(lines: Sequence[str]) -> list[str]:
     return [f"// {' '.join(line.split())}".rstrip("\\ ") for line in lines] + [""]
 
 
+def _told(failure: Failure) -> str:
+    return f"{failure.exception.rpartition('.')[2]}: {failure.message}"
+
+
 def _failures(symbol: str, failures: Sequence[Failure]) -> list[str]:
     """A function that says what a status means."""
     cases = [
-        f"        case {status}: return {_literal(f'{failure.exception}: {failure.message}', failure)};"
+        f"        case {status}: return {_literal(_told(failure), failure)};"
         for status, failure in enumerate(failures, 1)
     ]
     return [

@@ -297,6 +297,108 @@ def test_errors_of_a_side_are_raised_only_if_it_runs():
         arrayjit.jit(function)(HIGH, -4)
 
 
+def wrong_sign():
+    raise ValueError("negative {0:i64}")
+
+
+def roots(x):
+    arrayjit.cond(np.any(x < 0), wrong_sign, lambda: None)
+    return np.sqrt(x)
+
+
+def rooted_otherwise(x):
+    return arrayjit.cond(np.all(x > 0), lambda: np.sqrt(x), wrong_sign)
+
+
+def root_or_nothing(x):
+    def fails():
+        x[0] = 7
+        raise RuntimeError
+
+    root = arrayjit.cond(x[2] < 0, fails, lambda: x)
+    root += 1
+    return root
+
+
+def checked_in_a_loop(x):
+    total = 0.0
+    for i in range(len(x)):
+
+        def fails():
+            assert x.shape == (), f"of {x.shape}"
+
+        total = arrayjit.cond(x[i] < -3.5, fails, lambda i=i, total=total: total + x[i])
+        x[i] = 0
+    return total
+
+
+def singular(x):
+    def fails():
+        raise np.linalg.LinAlgError("no inverse")
+
+    return arrayjit.cond(x[0] == 3, lambda: 1 / x, fails)
+
+
+def raised_or_given(function, *args):
+    """What a function gives, or raises."""
+    try:
+        return function(*args)
+    except Exception as error:
+        return error
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "llvm", "c", "cuda-sim"])
+@pytest.mark.parametrize("function", [roots, rooted_otherwise, root_or_nothing, checked_in_a_loop, singular])
+def test_what_a_side_raises_is_raised_if_it_runs(function, target):
+    jitted = arrayjit.jit(function, target=target)
+    for argument in (HIGH, LOW, np.array([3.0, -3.0, -1.0])):
+        plain, traced = argument.copy(), argument.copy()
+        wanted, given = raised_or_given(function, plain), raised_or_given(jitted, traced)
+        if isinstance(wanted, Exception):
+            assert (type(given), given.args) == (type(wanted), wanted.args)
+            assert re.fullmatch(rf"raised at {__file__}:\d+, in compiled code", given.__notes__[0])
+        else:
+            assert_same(np.asarray(given), np.asarray(wanted))
+        assert_same(traced, plain)
+    assert jitted.stats().compiles == 1
+
+
+class Unknown(Exception):
+    pass
+
+
+def test_exceptions_that_compiled_code_cannot_raise_are_refused():
+    seen = []
+
+    def raising(make, other=lambda: None):
+        def fails():
+            raise make()
+
+        return lambda x: arrayjit.cond(x[0] > 0, fails, other)
+
+    assert "Unknown('a')" in refused(raising(lambda: Unknown("a")), HIGH)
+    assert "KeyError(3)" in refused(raising(lambda: KeyError(3)), HIGH)
+    assert "both functions" in refused(raising(lambda: KeyError("a"), wrong_sign), HIGH)
+    assert "changes seen" in refused(raising(lambda: seen.append(1) or KeyError("a")), HIGH)
+    assert not seen
+
+    def shown(x):
+        def fails():
+            raise ValueError(f"of {x}")
+
+        arrayjit.cond(x[0] > 0, fails, lambda: None)
+
+    assert "the text of an exception" in refused(shown, HIGH)
+
+
+def test_a_mistake_in_a_side_is_found_while_tracing():
+    def function(x):
+        return arrayjit.cond(x[0] > 0, lambda: x + [][0], lambda: x)
+
+    with pytest.raises(IndexError):
+        arrayjit.jit(function)(LOW)
+
+
 # while_loop
 
 

@@ -1,7 +1,8 @@
 """`arrayjit.cond` and `arrayjit.while_loop`: conditions that only the compiled function can decide.
 
 Outside a jitted function both run as plain Python. Inside, the two sides of `cond` become a branch of the
-program and `while_loop` a loop of it (see `repeating`).
+program and `while_loop` a loop of it (see `repeating`). A side that raises becomes a check: what the other
+one does is what comes after it.
 """
 
 from __future__ import annotations
@@ -10,15 +11,18 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from ...errors import DTypeError
-from ...ir.assign import Branch
-from ...ir.expr import Expr
+from ...errors import DTypeError, UnsupportedError
+from ...ir.assign import Branch, Check, Statement
+from ...ir.conditions import opposite
+from ...ir.dtype import BOOL
+from ...ir.expr import Const, Expr
 from ..record.retrace import Reason
 from ..record.trace import Trace, current_trace, tracing, user_location
 from ..record.tree import Structure, unflatten
 from ..values.array import SymbolicArray
 from .carries import kind_of, same
 from .kinds import common_kind, memory, truth
+from .raising import Raised, outcome
 from .repeating import Repeating
 from .states import (
     Record,
@@ -53,6 +57,7 @@ def cond(pred: Any, true_fun: Callable[..., T], false_fun: Callable[..., T], /, 
     Inside a jitted function only the side that `pred` chooses runs. Both sides may write arrays in place.
     They must return values of one structure, with equal shapes and dtypes; a Python number takes the type
     of the other side where that keeps its value. Where both sides return the same array, so does `cond`.
+    One side may raise an exception of Python's with a text, which leaves the jitted function if it runs.
 
     Raises DTypeError where the sides do not agree, and UnsupportedError where a side changes a variable, a
     container or an object outside it.
@@ -89,7 +94,12 @@ def _branch(
     trace: Trace, condition: Expr, sides: Sequence[Callable[..., Any]], operands: tuple[Any, ...]
 ) -> Any:
     records = [_recorded(trace, side, operands) for side in sides]
-    (yes, structure), (no, other) = (side.result for side in records)
+    (first, second) = (side.result for side in records)
+    if isinstance(first, Raised) or isinstance(second, Raised):
+        for side in reversed(records):
+            trace.forget(side.mark, side.body, _ENDED)
+        return _past(trace, condition, sides, operands, isinstance(first, Raised))
+    (yes, structure), (no, other) = first, second
     require_one_structure("the functions of arrayjit.cond return different structures", structure, other)
     places = enumerate(places_in(structure, "the result"))
     merged = {n: _merged(trace, place, yes[n], no[n]) for n, place in places if not same(yes[n], no[n])}
@@ -103,10 +113,40 @@ def _branch(
     return unflatten(structure, [merged.get(n, leaf) for n, leaf in enumerate(yes)])
 
 
+def _past(
+    trace: Trace,
+    condition: Expr,
+    sides: Sequence[Callable[..., Any]],
+    operands: tuple[Any, ...],
+    raises_if: bool,
+) -> Any:
+    """What the other side gives, past a check: the one that runs if the condition is `raises_if` raises."""
+    raising, other = sides if raises_if else reversed(sides)
+    recorded = _recorded(trace, raising, operands)
+    raised, wrong = recorded.result, condition if raises_if else opposite(condition)
+    assert isinstance(raised, Raised)
+    trace.emit(_leaving(wrong, recorded.body, raised))
+    result = outcome(lambda: other(*operands))
+    if isinstance(result, Raised):
+        raise UnsupportedError(
+            "both functions of arrayjit.cond raise",
+            loc=user_location(),
+            fix="raise one of the exceptions on its own, behind arrayjit.cond",
+        )
+    return result
+
+
+def _leaving(wrong: Expr, body: tuple[Statement, ...], raised: Raised) -> Statement:
+    if not body:
+        return Check((), opposite(wrong), raised.exception, raised.message, raised.loc)
+    last = Check((), Const(False, BOOL), raised.exception, raised.message, raised.loc)
+    return Branch(wrong, (*body, last), (), user_location())
+
+
 def _recorded(
     trace: Trace, side: Callable[..., Any], operands: tuple[Any, ...]
-) -> Record[tuple[list[Any], Structure]]:
-    recorded = record(trace, lambda: leaves_in(call(side, operands)))
+) -> Record[tuple[list[Any], Structure] | Raised]:
+    recorded = record(trace, lambda: outcome(lambda: leaves_in(call(side, operands))))
     trace.bury(recorded.mark, recorded.body, _ENDED)
     return recorded
 

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from ...errors import DTypeError, UnsupportedError
+from ...errors import DTypeError, UnsupportedError, UserError
 from ...frozen import frozen
 from ...ir.assign import Statement
 from ...ir.tensor import Tensor
@@ -63,7 +63,17 @@ def call(function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
     name = getattr(function, "__name__", "a function")
     places = Places({"its argument": arguments, name: function})
     before = places.read()
-    result = function(*arguments)
+    try:
+        result = function(*arguments)
+    except Exception as error:
+        if not isinstance(error, UserError):
+            _require_unchanged(name, places, before)
+        raise
+    _require_unchanged(name, places, before)
+    return result
+
+
+def _require_unchanged(name: str, places: Places, before: Mapping[Name, Any]) -> None:
     after = places.read()
     changes = [f"changes {place}" for place in rebound(before, after)] or ["may advance an iterator"] * len(
         places.iterators
@@ -74,7 +84,6 @@ def call(function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
             loc=user_location(),
             fix="return the new value instead; arrays may be written in place",
         )
-    return result
 
 
 def rebound(before: Mapping[Name, Any], after: Mapping[Name, Any]) -> Iterator[Name]:

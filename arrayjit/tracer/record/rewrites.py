@@ -96,8 +96,9 @@ def _instead_of_choice(node: Choice, around: list[ast.AST]) -> str:
             return _instead_of_while(node, test)
         case ast.IfExp(body=yes, orelse=no):
             return f"write np.where({test}, {ast.unparse(yes)}, {ast.unparse(no)})"
-        case ast.Assert():
-            return "check it outside the jitted function, on its arguments or its result"
+        case ast.Assert(msg=said):
+            error = ast.Raise(ast.Call(ast.Name("AssertionError", ast.Load()), [said] if said else [], []))
+            return _as_functions(_vectorised(ast.UnaryOp(ast.Not(), node.test)), [error], [], around[0])
         case ast.If():
             loops = [part for part in around if isinstance(part, (ast.For, ast.While))]
             return _instead_of_if(node, test, around[0], loops[-1] if loops else None)
@@ -160,11 +161,20 @@ def _as_functions(test: str, yes: list[ast.stmt], no: list[ast.stmt], scope: ast
     return "\n".join(
         [
             "write the branches as functions",
-            f"    def yes({taken}): ...{after}",
+            f"    def yes({taken}): {_raising(yes) or '...' + after}",
             *[f"    def no({taken}): ...{after}"] * bool(no),
             f"    {given + ' = ' if names else ''}arrayjit.cond({call})",
         ]
     )
+
+
+def _raising(side: list[ast.stmt]) -> str:
+    """A side that does nothing but raise, on a line."""
+    match side:
+        case [ast.Raise() as error] if len(said := ast.unparse(error)) < 80:
+            return said
+        case _:
+            return ""
 
 
 def _names(statements: Sequence[ast.AST]) -> Iterator[ast.Name]:
