@@ -41,6 +41,10 @@ _PYTHON_NUMBERS = {
 }
 
 
+_MOST_STEPS = 1 << 14
+"""Of each, the dispatcher keeps two words on the caller's stack."""
+
+
 class _Cells(TypedDict):
     """Where cells of an array lie, in bytes, and its flags."""
 
@@ -166,10 +170,8 @@ class Outcome:
                 self._step("ARGUMENT", self._steps[leaf])
             case RepeatedOutput(leaf=leaf):
                 self._step("AGAIN", self._leaf_steps[leaf])
-            case ScalarOutput(param=param, python=python, cell=()) if isinstance(
-                source := self._sources[param], FreshSource
-            ):
-                self._add_number(self._places[param], source.dtype, python)
+            case ScalarOutput(param=param) if isinstance(source := self._sources[param], FreshSource):
+                self._add_number(output, source)
             case ViewOutput(param=param, shape=None) if isinstance(self._sources[param], FreshSource):
                 self._step("ARRAY", self._places[param])
             case ViewOutput(param=param, shape=shape, parts=False) if (
@@ -230,16 +232,21 @@ class Outcome:
         self.owned += (dtype, described)
         self._step(kind, place, id(dtype), address(described))
 
-    def _add_number(self, place: int, dtype: np.dtype[Any], is_python: bool) -> None:
-        if not is_python:
+    def _add_number(self, output: ScalarOutput, source: FreshSource) -> None:
+        """A number with a slot of its own, or one in a cell of a new array."""
+        place, dtype = self._places[output.param], source.dtype
+        start = sum(map(mul, output.cell, _strides(source)))
+        if not output.python:
             self.owned.append(dtype)
-            self._step("SCALAR", place, id(dtype))
+            self._step("SCALAR", place, id(dtype), start)
         elif dtype in _PYTHON_NUMBERS:
-            self._step(_PYTHON_NUMBERS[dtype], place)
+            self._step(_PYTHON_NUMBERS[dtype], place, view=start)
         else:
             raise ThroughPython(f"the result has a Python number of type {dtype}")
 
     def _step(self, kind: str, argument: int, descr: int = 0, view: int = 0) -> None:
+        if len(self.build) == _MOST_STEPS:
+            raise ThroughPython("the result has many parts")
         self.build.append(row("BUILD", kind=code("BUILD", kind), argument=argument, descr=descr, view=view))
 
 

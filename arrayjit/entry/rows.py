@@ -97,7 +97,7 @@ ROWS: Mapping[str, tuple[str, ...]] = {
         "TERM_COUNT",
         "OFFSET",
     ),
-    # A step of making the result, on a stack.
+    # A step of making the result, on a stack. Of a number in an array, VIEW is where, in bytes.
     "BUILD": ("KIND", "ARGUMENT", "DESCR", "VIEW"),
     # Cells of a result or an argument, which starts so many bytes before them. Of a sized one the extents are
     # rows.

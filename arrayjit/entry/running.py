@@ -323,7 +323,17 @@ known:
   call void @Py_IncRef(ptr %object)
   br label %push
 number:
-  %isnumber = call ptr @number(ptr %step, ptr %slot)
+  %holder = item ptr %objects %argument
+  %alone = icmp eq ptr %holder, null
+  br i1 %alone, label %counted, label %cell
+cell:
+  %offset = field i64 %step <BUILD_VIEW>
+  %cells = field ptr %holder <DATA>
+  %within = getelementptr i8, ptr %cells, i64 %offset
+  br label %counted
+counted:
+  %memory = phi ptr [ %slot, %number ], [ %within, %cell ]
+  %isnumber = call ptr @number(ptr %step, ptr %memory)
   br label %new
 tuple:
   %newtuple = call ptr @PyTuple_New(i64 %argument)
@@ -354,7 +364,7 @@ made:
   %rest = phi i64 [ %under, %fill ], [ %base, %dict ]
   br label %push
 new:
-  %fresh = phi ptr [ %isnumber, %number ], [ %isview, %view ], [ %ispart, %part ], [ %issized, %sized ]
+  %fresh = phi ptr [ %isnumber, %counted ], [ %isview, %view ], [ %ispart, %part ], [ %issized, %sized ]
   %nothing = icmp eq ptr %fresh, null
   br i1 %nothing, label %fail, label %push
 push:
@@ -482,7 +492,7 @@ define internal ptr @cells(ptr %step, ptr %extents, ptr %whole) {
   ret ptr %new
 }
 
-; The number in a slot, as Python or NumPy has it.
+; The number in a slot or a cell, as Python or NumPy has it.
 define internal ptr @number(ptr %step, ptr %slot) {
   %kind = field i64 %step <BUILD_KIND>
   %descr = field ptr %step <BUILD_DESCR>

@@ -68,6 +68,34 @@ def test_layouts(native):
         np.testing.assert_array_equal(native(add, left, right), left + right)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i1", "u2", "i8", "?", "c8", "c16"])
+def test_numbers_that_a_loop_appended(native, dtype):
+    def totals(x):
+        found, counts, pairs = [], [], []
+        for row in x:
+            found.append(row.max())
+            counts.append(3)
+            pairs.append((row.sum(), row[:2] + row[2:4]))
+        return found, {"counts": counts, "pairs": pairs}, [float(len(found))], x.size
+
+    x = (np.arange(60).reshape(15, 4) % 7).astype(dtype)
+    result, expected = native(arrayjit.jit(totals), x), totals(x)
+    ours, theirs = leaves_of(result), leaves_of(expected)
+    assert [type(one) for one in ours] == [type(one) for one in theirs]
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(one, other, strict=True)
+
+
+def test_results_of_many_parts_go_through_python(through_python, monkeypatch):
+    monkeypatch.setattr("arrayjit.entry.outcomes._MOST_STEPS", 20)
+
+    def totals(x):
+        return [row.sum() for row in x]
+
+    x = np.arange(60.0).reshape(30, 2)
+    assert through_python(arrayjit.jit(totals), x) == totals(x)
+
+
 def test_a_result_that_is_handed_out_transposed(native):
     f = arrayjit.jit(lambda x: (x + 1).T)
     x = np.arange(12.0).reshape(3, 4)
