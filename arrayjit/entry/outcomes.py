@@ -175,7 +175,9 @@ class Outcome:
             case ViewOutput(param=param, shape=None) if isinstance(self._sources[param], FreshSource):
                 self._step("ARRAY", self._places[param])
             case ViewOutput(param=param, shape=shape, parts=False) if (
-                isinstance(source := self._sources[param], FreshSource) and shape and 0 not in shape
+                isinstance(source := self._sources[param], FreshSource)
+                and shape is not None
+                and 0 not in shape
             ):
                 self._add_view(output, numbers_in((), shape), source)
             case SizedOutput(param=param) if isinstance(source := self._sources[param], FreshSource):

@@ -86,6 +86,17 @@ def test_numbers_that_a_loop_appended(native, dtype):
         np.testing.assert_array_equal(one, other, strict=True)
 
 
+def test_an_array_of_no_axes_that_is_a_cell_of_another(native):
+    def largest(x):
+        return (2 * x).max(axis=0, keepdims=True).squeeze(0), (3 * x).reshape(2, -1)[1, 2, ...]
+
+    x = np.arange(6.0)
+    for result, expected in zip(native(arrayjit.jit(largest), x), largest(x), strict=True):
+        assert type(result) is np.ndarray
+        np.testing.assert_array_equal(result, expected, strict=True)
+        result += 1
+
+
 def test_results_of_many_parts_go_through_python(through_python, monkeypatch):
     monkeypatch.setattr("arrayjit.entry.outcomes._MOST_STEPS", 20)
 
