@@ -6,12 +6,13 @@ vector, one reversed vector, every other cell of two vectors, or a scalar per la
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..errors import CompilerBug
 from ..frozen import frozen
 from ..ir.boundaries import ALONE
-from ..ir.dtype import BOOL, I64, DType
+from ..ir.dtype import BOOL, I64, DType, Kind, named
 from ..ir.expr import Gather, Index, Load
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Kernel, PlaceKind
@@ -205,11 +206,11 @@ class Memory:
         several = sum(position.lanes > 1 for position in index) > 1
         if several and set(TOGETHER).issubset(self._writer.features):
             index, strides = (self._far(tensor, index, lanes),), (Affine.of(1),)
-        parts = []
+        parts, index = [], tuple(_before_widened(self._writer, position) for position in index)
         for lane in range(lanes):
             offset: Operand = 0
             for position, stride in zip(index, strides, strict=True):
-                number = self._writer.lane(position, lane).text
+                number = _lane(self._writer, position, lane)
                 offset = self._writer.add(offset, self._writer.multiply(number, self.affine(stride)))
             parts.append(self._read(tensor, self._offset(tensor, self.pointer(tensor), offset), 1))
         return self._writer.join(parts)
@@ -564,3 +565,20 @@ def _modulo(position: Affine, stride: Affine, cells: int) -> Affine:
     step = stride.offset
     terms = tuple((factor, symbol) for factor, symbol in position.terms if factor * step % cells)
     return Affine(terms, position.offset % cells if position.offset * step % cells else 0)
+
+
+def _before_widened(writer: Writer, position: Value) -> Value:
+    """What integers of memory were before they got as many bits as positions have: lanes that are only taken
+    out one by one are loaded one by one, and get their bits by that. Bytes LLVM takes out of a register."""
+    made = re.fullmatch(r"([sz])ext <\d+ x i(16|32)> ([^ ]+) to .*", writer.made(position.text))
+    if made is None or writer.made(made[3]):
+        return position
+    return Value(made[3], named(("i" if made[1] == "s" else "u") + made[2]), position.lanes)
+
+
+def _lane(writer: Writer, position: Value, lane: int) -> str:
+    """A lane as a number of 64 bits."""
+    one, dtype = writer.lane(position, lane), position.dtype
+    if dtype.bits == 64:
+        return one.text
+    return writer.pure(f"{'sext' if dtype.kind is Kind.INT else 'zext'} {one} to i64")

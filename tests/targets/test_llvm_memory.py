@@ -205,6 +205,20 @@ def test_positions_along_two_axes_become_one_number_in_registers(cpu, together):
     assert "gather" not in text
 
 
+@pytest.mark.parametrize(("dtype", "alone"), [("i4", True), ("u4", True), ("i2", True), ("u1", False)])
+def test_positions_of_fewer_bits_are_taken_out_as_they_lie_in_memory(dtype, alone):
+    source, picks = np.random.default_rng(7).normal(size=300), np.arange(32, dtype=dtype)[::-1] * 4
+    picks[3] = 255 if dtype[0] == "u" else 100
+    x, p, out, i = tensor_like("x", source), tensor_like("p", picks), f64("out", 32), Symbol("i")
+    body = vector(i, 32, put(out, i, value=Gather(x, (Cast(at(p, i), I64),))), lanes=8)
+    result = np.empty(32)
+    run([body], [(x, source), (p, picks)], [(out, result)])
+    np.testing.assert_array_equal(result, source[picks])
+    params = (ArrayParam(x, "read"), ArrayParam(p, "read"), ArrayParam(out, "write"))
+    text = LlvmTarget("sync_llvm", "zen5").emit(Kernel("anywhere", params, (body,))).payload
+    assert ("extractelement <8 x i64>" in text) != alone
+
+
 def test_flat_form_is_the_same_memory():
     source = np.arange(12.0).reshape(3, 4)
     x, out, i = tensor_like("x", source), f64("out", 3, 4), Symbol("i")

@@ -7,7 +7,7 @@ from functools import reduce
 
 from ...frozen import frozen
 from ...ir.conditions import compare
-from ...ir.dtype import I64, DType, named
+from ...ir.dtype import I64, DType, Kind, named
 from ...ir.expr import Apply, Cast, Const, Expr, Index, Load, Local, Variable, dtype_of
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Define, For, Stmt, Update, nested
@@ -81,16 +81,28 @@ class Positions:
         """The memory that they are in, as what they lie there, and as what they are used."""
         return self.load.tensor.storage, self.load.tensor.dtype, dtype_of(self.value)
 
+    def signs(self, last: Expr) -> Variable:
+        """A local for the signs of positions up to `last`: as wide as they lie in memory, where that has room
+        for it. Of int32s a register then holds twice as many as of what they count as."""
+        dtype = self.load.tensor.dtype
+        match last:
+            case Const(value=int(number)) if dtype.kind is Kind.INT and number < 1 << dtype.bits - 1:
+                return Variable("signs", dtype)
+            case _:
+                return Variable("signs", I64)
+
     def told(self, loops: Sequence[For], last: Expr, signs: Variable) -> tuple[Stmt, ...]:
         """Makes `signs`: negative if a position that the loops lead to is negative, or larger than `last`."""
         one = Variable("t", I64)
         body: tuple[Stmt, ...] = (Define(one, self.value), self.sign(Local(one), last, signs))
-        return Define(signs, ZERO), *copy_body(nested(loops, body), {}, {})
+        return Define(signs, Const(0, signs.dtype)), *copy_body(nested(loops, body), {}, {})
 
     def sign(self, one: Local, last: Expr, signs: Variable) -> Update:
         """Makes `signs` negative if one of them, which a local holds, is negative or larger than `last`."""
-        both = _either(one, Apply(OPS["subtract"], (last, one), I64))
-        return Update(signs, both, OPS["bitwise_or"])
+        dtype, at = signs.dtype, one if signs.dtype is I64 else self.load
+        last = Const(last.value, dtype) if isinstance(last, Const) else last
+        rest = Apply(OPS["subtract"], (last, at), dtype)
+        return Update(signs, Apply(OPS["bitwise_or"], (at, rest), dtype), OPS["bitwise_or"])
 
 
 def tested(condition: Expr) -> Affine | None:
@@ -119,7 +131,8 @@ def tested_outside(condition: Expr) -> tuple[Affine, int] | None:
 
 def are_negative(numbers: Sequence[Expr]) -> Expr:
     """Is one of them?"""
-    return compare("less", reduce(_either, numbers), ZERO)
+    wide = (number if dtype_of(number) is I64 else Cast(number, I64) for number in numbers)
+    return compare("less", reduce(_either, wide), ZERO)
 
 
 def _either(one: Expr, other: Expr) -> Expr:

@@ -86,7 +86,7 @@ class _Check:
                     known = asked.pop() if len(asked) == 1 else None
                     last = None if known is None or known not in held else _last(test, known)
                     if known is not None and last is not None:
-                        yield _Check(nest, stmt, known, held[known], last, Variable("signs", I64))
+                        yield _Check(nest, stmt, known, held[known], last, held[known].signs(last))
 
     def by_signs(self) -> Update:
         """What tells the signs, instead of the check."""
@@ -105,7 +105,7 @@ def _with_signs(nest: For, checks: Sequence[_Check]) -> Iterator[Stmt]:
     def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return tuple(instead.get(id(stmt), rewrite_bodies(stmt, visit)) for stmt in body)
 
-    yield from (Define(check.signs, ZERO) for check in checks)
+    yield from (Define(check.signs, Const(0, check.signs.dtype)) for check in checks)
     yield from visit((nest,))
     yield from (check.afterwards() for check in checks)
 

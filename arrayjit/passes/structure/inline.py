@@ -378,7 +378,8 @@ class _Inlining:
         far = _reach(producer) > self.cache
         if grown > (FAR_NODES if far else MAX_NODES):
             return False
-        cost, reads = _cost(producer.value), list(loads(producer.value))
+        cost = (_scalar_cost if isinstance(stmt, Bind) else _cost)(producer.value)
+        reads = list(loads(producer.value))
         own = {symbol for symbol in producer.axes if symbol is not None}
         is_free = isinstance(producer.value, Load) if not own else cost <= CHEAP_COST
         if is_free and not any(_depends(index, own) for _, index in reads):
@@ -401,7 +402,7 @@ class _Inlining:
     def whole(self, producer: _Producer) -> float:
         """The cost of a value and of what is made for it alone, as far as that matters: no part of a long
         chain is left to a loop. What is looked up is so in a loop as fast as elsewhere."""
-        cost, made = _cost(producer.value), [producer]
+        cost, made = _scalar_cost(producer.value), [producer]
         if any(isinstance(node, Gather) for node in walk(producer.value)):
             return cost
         while made and cost <= CHEAP_COST:
@@ -553,6 +554,12 @@ def _cost(expr: Expr) -> float:
             case _:
                 pass
     return total
+
+
+def _scalar_cost(expr: Expr) -> float:
+    """The same by itself, not in vectors: integers of memory get more bits as they are loaded."""
+    casts = [node for node in walk(expr) if isinstance(node, Cast) and isinstance(node.arg, Load)]
+    return _cost(expr) - sum(cast.dtype.is_integer and dtype_of(cast.arg).is_integer for cast in casts)
 
 
 def _depends(index: tuple[Affine, ...] | None, symbols: set[Symbol]) -> bool:
