@@ -95,7 +95,8 @@ class Caps:
     register that a mask chooses side by side. `divisions` says as how many additions of a register of 64
     bytes one division lasts, of float32s and of float64s; `ahead` how far ahead lines are asked for, `pipes`
     what computes. With `pads`, grids that steps go through are copied to where their rows begin on
-    boundaries."""
+    boundaries. With `ends_masked`, to add lanes that a mask leaves out costs less than to guess wrong where a
+    row ends."""
 
     vector_bytes: int = 32
     registers: int = 16
@@ -114,6 +115,7 @@ class Caps:
     ahead: Ahead = Ahead()
     pipes: Pipes = Pipes()
     pads: bool = False
+    ends_masked: bool = False
 
 
 @frozen

@@ -78,6 +78,7 @@ from .schedule.pad import pad
 from .schedule.panels import panels
 from .schedule.prefetch import prefetch
 from .schedule.quarters import quarters
+from .schedule.ragged import ragged
 from .schedule.relay import relay
 from .schedule.retain import retain
 from .schedule.reverse import reverse
@@ -501,7 +502,8 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(numbers, after=("guess",), why="a loop that may run twice is not rearranged", on=CPU),
     Pass(rare, after=("guess",), why="what is seldom needed is not waited for"),
     Pass(append, after=("rare",), why="what is selected is found by what is in the loop by then", on=CPU),
-    Pass(spell, after=("append",), why="what is left in order stays so", on=CPU),
+    Pass(ragged, after=("append",), why="what is added up in order has no other way by then", on=CPU),
+    Pass(spell, after=("append", "ragged"), why="what is left in order stays so", on=CPU),
     Pass(
         threads,
         after=("spell",),
@@ -592,6 +594,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         unordered,
         rare,
         append,
+        ragged,
         alternate,
         prefetch,
         overlap,

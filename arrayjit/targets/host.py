@@ -36,6 +36,7 @@ _ZEN5_CAPS = replace(
     ahead=Ahead(further=4096, one=1024, second=False, rows=True, beyond=4096),
     pipes=Pipes(at_once=4, multiplying=2, added=2, divides_apart=True, ahead=190),
     pads=True,
+    ends_masked=True,
 )
 
 CPUS = (

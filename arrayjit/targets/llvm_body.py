@@ -53,7 +53,7 @@ from .llvm_loops import (
     whole_vectors,
     widths,
 )
-from .llvm_masked import masked_widths
+from .llvm_masked import ends_sums, masked_widths
 from .llvm_memory import Lanes
 from .llvm_overlapped import Overlapped, Vector
 from .llvm_parallel import FIRST, LAST, share
@@ -244,19 +244,30 @@ class Body(Statements):
             runs = writer.compare("slt" if loop.step > 0 else "sgt", lo, hi)
             self._guarded(runs, changed, partial(self._vectors, loop, loop.lanes, lo, hi, changed))
             return
-        masked = masked_widths(loop, writer.features)
+        masked, self._of_rows = masked_widths(loop, writer.features), ends_sums(loop, writer.features)
         for lanes in masked or widths(loop, changed):
             whole = whole_vectors(writer, lo, hi, loop.step, lanes)
             middle = writer.add(lo, writer.multiply(whole, loop.step))
             span = partial(self._vectors, loop, lanes, lo, middle, changed)
             self._guarded(writer.compare("sgt", whole, 0), changed, span)
             lo = middle
-        if masked:
+        if self._of_rows:
+            self._last_in_order(loop, lo, hi, changed)
+        elif masked:
             self._memory.symbols[loop.symbol] = lo
             first = replace(lanes_of(loop, lanes), present=writer.add(hi, writer.multiply(lo, -1)))
             self._guarded(writer.compare("slt", lo, hi), changed, partial(self._lanes_of, loop, first))
         else:
             self._sequential(loop, lo, hi)
+
+    def _last_in_order(self, loop: For, lo: Operand, hi: Operand, changed: tuple[Variable, ...]) -> None:
+        """The lanes that are left of sums in order, if any, and others that add nothing: without a branch."""
+        left = whole_vectors(self._writer, lo, hi, 1, 1)
+        self._memory.symbols[loop.symbol] = lo
+        self._accumulating = self._in_order = frozenset(changed)
+        self._lanes_of(loop, replace(lanes_of(loop, loop.lanes), present=left))
+        self._accumulating = self._in_order = frozenset()
+        self._of_rows = False
 
     def _vectors(
         self, loop: For, lanes: int, lo: Operand, hi: Operand, changed: tuple[Variable, ...]

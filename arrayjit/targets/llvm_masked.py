@@ -10,21 +10,27 @@ Where an iteration has loops of its own, as along the diagonal of a triangle, a 
 longer than all others: of a Gram-Schmidt process a fifth. Short bodies are as fast without a mask. What goes
 in lockstep would end in loops of several widths: under a mask a tree of prices takes 0.97 of the time on
 AMD's processors.
+
+Sums in order may end so, too: without a branch on how many lanes are left, even if none is.
+
+for i in lockstep(m, n, lanes=8, masked=True): ; whole vectors, lane by lane; then all lanes of one more, of
+    s = add(s, x[i])                           ; which those behind the end add -0.0
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from ..ir.expr import Apply, Expr, Gather, Load
 from ..ir.loops import Comment, Define, For, LoopKind, Store, Update, walk_statements
-from ..ir.ops import divides_integers
+from ..ir.ops import Op, divides_integers
 from ..ir.walk import nodes_in
 from .bodies import changes
 from .llvm_memory import MASKED, Lanes
-from .llvm_text import LINE_BYTES
+from .llvm_text import LINE_BYTES, Value, Writer, constant
+from .llvm_values import identity, select
 
-__all__ = ["masked_widths"]
+__all__ = ["adding_nothing", "ends_sums", "masked_widths"]
 
 FEATURE = "avx512vl"
 """What a processor needs to load and store under masks as fast as without."""
@@ -37,8 +43,11 @@ def masked_widths(loop: For, features: Collection[str]) -> tuple[int, ...]:
     """The widths in which a loop is printed that a vector of fewer lanes ends: its own, and one register's.
     None if that may not be, or is not worth it: the loop must be `masked`, have loops inside or go in
     lockstep, all that is read or written one number or neighbours, nothing accumulated in order, and nothing
-    that lanes of zeros would do harm to. What a loop appends is stored under a mask anyway."""
+    that lanes of zeros would do harm to. What a loop appends is stored under a mask anyway, and sums in
+    lockstep end under one if they are `masked`."""
     if loop.kind is LoopKind.SEQUENTIAL:
+        return (loop.lanes,)
+    if ends_sums(loop, features):
         return (loop.lanes,)
     in_step = loop.kind is LoopKind.LOCKSTEP and LOCKSTEP in features
     if FEATURE not in features or not (in_step or loop.kind is LoopKind.VECTOR):
@@ -59,6 +68,12 @@ def masked_widths(loop: For, features: Collection[str]) -> tuple[int, ...]:
     return (loop.lanes, register) if register < loop.lanes else (loop.lanes,)
 
 
+def ends_sums(loop: For, features: Collection[str]) -> bool:
+    """Whether what a loop adds up in order ends with lanes that add nothing."""
+    is_masked = loop.kind is LoopKind.LOCKSTEP and loop.masked and FEATURE in features
+    return is_masked and bool(changes(loop.body))
+
+
 def _may_be_masked(node: Expr, lanes: Lanes) -> bool:
     match node:
         case Gather():
@@ -74,3 +89,16 @@ def _may_be_masked(node: Expr, lanes: Lanes) -> bool:
 def _are_neighbours(access: Load | Store, lanes: Lanes) -> bool:
     """Whether lanes have neighbouring cells, of a size for which there are masks."""
     return lanes.step_in(access.tensor, access.index) == 1 and access.tensor.dtype.itemsize in MASKED
+
+
+def adding_nothing(writer: Writer, accum: Op, operands: Sequence[Value], lanes: Lanes) -> list[Value]:
+    """What is accumulated, or its two factors, where absent lanes have what leaves a sum as it is."""
+    assert lanes.present is not None
+    mask, dtype = writer.first_lanes(lanes.present, lanes.count), operands[0].dtype
+    nothing = (
+        (constant(-0.0, dtype), constant(0.0, dtype)) if len(operands) == 2 else (identity(accum, dtype),)
+    )
+    return [
+        select(writer, mask, writer.widen(operand, lanes.count), writer.widen(neutral, lanes.count))
+        for operand, neutral in zip(operands, nothing, strict=True)
+    ]

@@ -42,6 +42,7 @@ from .llvm_chunks import Chunk, cut
 from .llvm_extremes import greatest, lost
 from .llvm_interleaved import Item, side_by_side
 from .llvm_loops import Exit, Print, aside, is_short
+from .llvm_masked import adding_nothing
 from .llvm_memory import Edge, Lanes, Memory
 from .llvm_text import Operand, Value, Writer, constant
 from .llvm_values import any_lane, apply, cast, combined, divided_count, either, mask_lanes, select
@@ -62,6 +63,7 @@ class Statements(ABC):
         self._mutable = updated(kernel.body)
         self._accumulating: frozenset[Variable] = frozenset()
         self._in_order: frozenset[Variable] = frozenset()
+        self._of_rows = False
         self._lost: dict[DType, Variable] = {}
         self._met: dict[Value, None] = {}
         self._bypassing = False
@@ -183,7 +185,9 @@ class Statements(ABC):
             new = self._chosen(accum, old, operands[0])
         else:
             lanes = self._lanes.count if variable in self._in_order else 0
-            new = combined(self._writer, accum, old, operands, lanes)
+            if lanes and self._lanes.present is not None:
+                operands = adding_nothing(self._writer, accum, operands, self._lanes)
+            new = combined(self._writer, accum, old, operands, lanes, not self._of_rows)
         if new.lanes > old.lanes:
             raise CompilerBug(f"lanes assign different values to {variable}", stage="targets/llvm")
         self._values[variable] = self._writer.widen(new, old.lanes)

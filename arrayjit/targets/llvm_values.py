@@ -212,10 +212,21 @@ def _quotient_by_branch(writer: Writer, sign: str, division: str, args: Sequence
     return writer.phi(ends).text
 
 
-def combined(writer: Writer, accum: Op, old: Value, operands: Sequence[Value], in_order: int = 0) -> Value:
-    """One operand accumulated, or the product of two by fused multiply-add; so many lanes in order."""
+def combined(
+    writer: Writer,
+    accum: Op,
+    old: Value,
+    operands: Sequence[Value],
+    in_order: int = 0,
+    through_memory: bool = True,
+) -> Value:
+    """One operand accumulated, or the product of two by fused multiply-add; so many lanes in order, which may
+    go through memory to be taken one by one."""
     if in_order:
-        lanes = [_one_by_one(writer, operand) for operand in operands]
+        lanes = [
+            _one_by_one(writer, operand) if through_memory else partial(writer.lane, operand)
+            for operand in operands
+        ]
         for number in range(in_order):
             old = combined(writer, accum, old, [lane(number) for lane in lanes])
         return old

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from handmade import at, call, f64, loop, put, run, tensor_like, vector
@@ -9,8 +11,8 @@ from handmade import at, call, f64, loop, put, run, tensor_like, vector
 from arrayjit.ir.assign import ArrayParam
 from arrayjit.ir.dtype import F32, F64, I64
 from arrayjit.ir.expr import Cast, Const, Gather, Local, Variable
-from arrayjit.ir.index import Symbol
-from arrayjit.ir.loops import Define, If, Kernel, LoopKind, Update
+from arrayjit.ir.index import Affine, Symbol
+from arrayjit.ir.loops import Bind, Define, If, Kernel, LoopKind, Update
 from arrayjit.ir.ops import op
 from arrayjit.ir.tensor import Tensor
 from arrayjit.targets.llvm import LlvmTarget
@@ -143,3 +145,39 @@ def test_only_where_it_was_measured_lockstep_ends_under_masks():
     x = f64("x", 70)
     assert stores(moved_down(x, 16), x, cpu="zen5") == 1
     assert stores(moved_down(x, 16), x, cpu="avx512fp16") == 0
+
+
+def rows_in_order(x, ends, y, dtype, lanes, fused):
+    """Sums of rows that end where the run says, each from -0.0 on, in order."""
+    i, k, first, last = Symbol("i"), Symbol("k"), Symbol("first"), Symbol("last")
+    total = Variable("total", dtype)
+    cell = Cast(at(x, i), dtype)
+    term = call("multiply", cell, Const(-2.0, dtype)) if fused else cell
+    adding = loop(i, Affine.of(last), Update(total, term, op("add"), fused), lo=Affine.of(first))
+    row = (
+        Bind(first, at(ends, k, 0)),
+        Bind(last, at(ends, k, 1)),
+        Define(total, Const(-0.0, dtype)),
+        replace(adding, kind=LoopKind.LOCKSTEP, lanes=lanes, masked=True),
+        put(y, k, value=Local(total)),
+    )
+    return loop(k, y.shape[0].constant, *row)
+
+
+@pytest.mark.parametrize(("cells", "dtype"), [("f8", F64), ("f4", F32), ("f4", F64)])
+@pytest.mark.parametrize("lanes", [4, 8])
+@pytest.mark.parametrize("fused", [False, True])
+def test_what_lies_behind_the_end_of_a_row_adds_nothing(cells, dtype, lanes, fused):
+    source = np.random.default_rng(5).normal(size=60).astype(cells)
+    source[::17], source[1::17], source[2::17] = np.inf, np.nan, -0.0
+    spans = [(first, first + cells) for first in (0, 2, 3, 19) for cells in range(20)]
+    ends = np.array([*spans, (9, 3), (2, 3), (5, -(1 << 33)), (60, 60)], np.int64)
+    x, p, result = tensor_like("x", source), tensor_like("ends", ends), np.empty(len(ends), dtype.numpy)
+    y = tensor_like("y", result)
+    body = rows_in_order(x, p, y, dtype, lanes, fused)
+    run([body], [(x, source), (p, ends)], [(y, result)])
+    assert str(result[0]) == "-0.0"
+    params = (ArrayParam(x, "read"), ArrayParam(p, "read"), ArrayParam(y, "update"))
+    for cpu, masks in (("zen5", True), ("avx2", False)):
+        text = LlvmTarget("sync_llvm", cpu).emit(Kernel("rows", params, (body,))).payload
+        assert ("@llvm.masked.load" in text) == masks
