@@ -287,6 +287,10 @@ def test_the_decision_is_explained():
         (32, 250, 1000, True, 0),  # the second cache holds them
         (4, 4096, 1024, True, 0),  # a sliver would ask for too many
         (1024, 1024, 1024, True, 0),  # many rows take longer than what is packed
+        (512, 512, 512, True, 0),  # sums leave off for that alone, and the last cache is near
+        (400, 1024, 4096, True, 0),  # they leave off for that alone, of many rows
+        (380, 1024, 4096, True, 1),
+        (96, 128, 3000, True, 2),  # none of these leave off either way
     ],
 )
 def test_few_rows_ask_for_what_is_packed_next(rows, terms, columns, asks, requests):
