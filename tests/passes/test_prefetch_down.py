@@ -1,4 +1,4 @@
-"""Sums down columns ask for what comes later in each of their rows."""
+"""Loops over a few rows ask for what comes later in each of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from arrayjit.ir.verify import verify_kernel
 from arrayjit.passes.schedule.prefetch import prefetch
 
 
-def sums(rows, columns, products=False):
+def sums(rows, columns, products=False, kind="sequential"):
     value = "multiply[f32](x[8*b + j, i], v[8*b + j])" if products else "x[8*b + j, i]"
     return parse(
         f"""
@@ -19,7 +19,7 @@ def f(x: read[f32, {rows}, {columns}], v: read[f32, {rows}], y: update[f32, {col
     for b in sequential(0, {rows // 8}):
         for i in vector(0, {columns}, lanes=16):
             s: f32 = y[i]
-            for j in sequential(0, 8):
+            for j in {kind}(0, 8):
                 s = reduce(add, s, {value})
             y[i] = s
 """
@@ -43,3 +43,9 @@ def test_sums_of_columns_of_large_arrays_ask_for_what_comes_later(rows, columns,
     found = [stmt for stmt in walk_statements(kernel.body) if isinstance(stmt, Prefetch)]
     assert [(stmt.tensor.label, stmt.cache) for stmt in found] == [("x", 1)] * asked
     assert all(stmt.index[-1].offset * 4 == 1024 for stmt in found)
+
+
+def test_rows_that_are_written_out_are_left_to_the_hardware():
+    caps = Caps(l1_bytes=4096, l2_bytes=1 << 15, l3_bytes=1 << 20, ahead=Ahead(rows=True))
+    kernel = sums(80, 2048, kind="unrolled")
+    assert prefetch(kernel, caps).body == kernel.body

@@ -86,16 +86,16 @@ page, and what is found at the end of a row is waited for. From the second cache
 variances of rows take 0.4 to 0.9 of the time; those of what that cache holds have no need of it.
 
     for i in vector(0, 4000, lanes=16):             for i in vector(0, 4000, lanes=16):
-        s = sums[i]                                     s = sums[i]
+        m = most[i]                                     m = most[i]
         for j in sequential(0, 8):            ->        for j in sequential(0, 8):
-            s = reduce(add, s, x[8*b + j, i])               prefetch(x[8*b + j, i + 128])
-        sums[i] = s                                         s = reduce(add, s, x[8*b + j, i])
-                                                        sums[i] = s
+            m = reduce(maximum, m, x[8*b + j, i])           prefetch(x[8*b + j, i + 128])
+        most[i] = m                                         m = reduce(maximum, m, x[8*b + j, i])
+                                                        most[i] = m
 
-Sums down columns go through several rows at once, too many streams for the hardware to be far enough ahead
-of. Where it was seen to gain (Zen 5), they ask for what comes some lines later in each row. Sums of columns
-of arrays that take more than half of the last cache take 0.7 to 0.9 of the time, products of vectors with
-such matrices 0.75 to 0.95.
+Extremes down columns go through several rows at once in a loop, and sums of rows that another loop has just
+gone through: too many streams for the hardware to be far enough ahead of, unless each has an instruction of
+its own. Where it was seen to gain (Zen 5), they ask for what comes some lines later in each row. Extremes of
+columns of arrays that take more than half of the last cache take 0.8 to 0.95 of the time.
 """
 
 from __future__ import annotations
@@ -149,8 +149,8 @@ SOON, NEXT = 256, 512
 """Bytes from what a sum adds, or a light loop reads, to what is asked for: twice as far loses for one array
 what it gains for two; and from what many rows have."""
 ALONG, ROW = 1024, 4096
-"""Bytes from what is added down columns to what is asked for, and of a row at least: of rows of 1,200 bytes
-products with vectors would take up to 1.3 times as long."""
+"""Bytes from what is compared or added down columns to what is asked for, and of a row at least: of rows of
+1,200 bytes loops would take up to 1.3 times as long."""
 PLACES = 4
 """At so many of an array such a sum is at once."""
 ROOM = 1.5
@@ -364,13 +364,14 @@ class _Ahead:
         return replace(loop, body=(*asked, vector))
 
     def down(self, loop: For) -> For | None:
-        """The vector loop with what it reads some lines on brought near, if it adds up a few rows of a large
-        array at once."""
+        """The vector loop with what it reads some lines on brought near, if it goes through a few rows of a
+        large array in a loop."""
         rows = next((stmt for stmt in loop.body if isinstance(stmt, For)), None)
         if (
             not self.caps.ahead.rows
             or loop.kind is not LoopKind.VECTOR
             or rows is None
+            or rows.kind is LoopKind.UNROLLED  # the hardware follows each row
             or (rows.trips or 0) < 2
         ):
             return None

@@ -5,7 +5,7 @@
         for j in sequential(0, 4096):       ->      for j in sequential(0, 512):
             s = fma(b[j], a[j, i], s)                   for i in vector(0, 1024, lanes=32):
         y[i] = s                                            s = sums[i]
-                                                            for j1 in sequential(0, 8):
+                                                            for j1 in unrolled(0, 8):
                                                                 s = fma(b[8*j + j1], a[8*j + j1, i], s)
                                                             sums[i] = s
                                                     for i in vector(0, 1024, lanes=32):
@@ -40,6 +40,7 @@ from ...ir.loops import (
     Update,
     walk_statements,
 )
+from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, locals_used, nodes_in, rewrite_bodies
 from ..analysis.access import Range
@@ -140,6 +141,16 @@ class _Streaming:
         return out
 
 
+def _written_out(rows: For) -> For:
+    """A few rows of sums, each read by an instruction of its own: by these the hardware that fetches ahead
+    tells streams. Of what memory holds, products of vectors with matrices take 0.6 to 0.8 of the time on
+    Zen 5, sums of columns 0.75 to 0.85. Extremes are written out together with what is seldom met in them."""
+    updates = [stmt for stmt in walk_statements(rows.body) if isinstance(stmt, Update)]
+    if not all(update.accum is OPS["add"] for update in updates):
+        return rows
+    return replace(rows, kind=LoopKind.UNROLLED)
+
+
 def _varying(
     columns: For, body: tuple[Stmt, ...], lanes: int, homes: Mapping[Variable, Tensor], width: int
 ) -> Sequence[Stmt]:
@@ -236,12 +247,12 @@ def _in_blocks(body: tuple[Stmt, ...], binds: list[Bind], caps: Caps) -> tuple[S
 
 def _blocks(rows: For, binds: list[Bind], caps: Caps) -> Sequence[Stmt]:
     if rows.trips is not None and rows.trips <= _at_once(rows, caps):
-        return [rows]
+        return [_written_out(rows)]
     before, count = blocks(rows, ROWS)
     binds.extend(before)
     block, row = Symbol(rows.symbol.hint), Symbol(rows.symbol.hint)
     copy = Copying({rows.symbol: rows.lo + Affine.of(block) * ROWS + row}, {})
-    chain = For(row, Affine.of(0), Affine.of(ROWS), copy.body(rows.body))
+    chain = _written_out(For(row, Affine.of(0), Affine.of(ROWS), copy.body(rows.body)))
     out: list[Stmt] = [For(block, Affine.of(0), count, (chain,))]
     rest = replace(rows, lo=rows.lo + count * ROWS)
     return out if rest.trips == 0 else [*out, rest]
