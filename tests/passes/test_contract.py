@@ -321,6 +321,28 @@ def test_few_rows_read_in_place_what_a_processor_fetches_by_itself(rows, terms, 
     assert any(tensor.label == "b_panel" for tensor in kernel.placement) is packed
 
 
+@pytest.mark.parametrize("ending", range(len(ENDINGS)))
+@pytest.mark.parametrize(
+    ("rows", "terms", "layouts", "sees", "turned"),
+    [
+        (2, 60, (0, 1, 0), 190, True),
+        (2, 60, (0, 1, 0), 95, False),
+        (2, 60, (0, 0, 0), 190, False),  # vectors of columns are read in place
+        (3, 60, (0, 1, 0), 190, False),  # of more rows results take longer to turn than columns
+        (2, 60, (1, 1, 0), 190, True),
+    ],
+)
+def test_columns_that_lie_term_by_term_are_rows_where_rows_are_few(
+    rows, terms, layouts, sees, turned, ending
+):
+    caps = Caps(vector_bytes=16, l1_bytes=512, l2_bytes=1024, pipes=Pipes(ahead=sees))
+    before = product({"i": rows, "j": 42, "k": terms}, layouts, ending)
+    after = contract(before, caps)
+    verify_kernel(after)
+    assert any("term by term" in note for note in after.notes) is turned
+    assert outcome(after) == outcome(before)
+
+
 @pytest.mark.parametrize(
     ("rows", "terms", "leaves_off"),
     [
