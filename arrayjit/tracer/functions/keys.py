@@ -13,7 +13,16 @@ from ...ir.dtype import BF16, BOOL, I64, DType, Kind, named
 from ...ir.expr import Apply, Cast, Const, Expr, dtype_of
 from ...ir.ops import op
 
-__all__ = ["cell_of", "digit_of", "key", "key_of_equals", "type_of_keys"]
+__all__ = [
+    "bits_from",
+    "cell_of",
+    "digit_of",
+    "key",
+    "key_of_equals",
+    "length_of",
+    "type_of_keys",
+    "zeros_below",
+]
 
 _OF_BOOLS = named("u8")
 
@@ -59,13 +68,37 @@ def cell_of(key: Expr, dtype: DType) -> Expr:
 
 def digit_of(key: Expr, shift: Expr, bits: int) -> Expr:
     """So many bits of a key from the shift on. Of signed integers, negative ones come first."""
-    dtype, mask = dtype_of(key), (1 << bits) - 1
+    dtype = dtype_of(key)
     if dtype.kind is Kind.INT:
         key = Apply(op("bitwise_xor"), (key, Const(-(1 << (dtype.bits - 1)), dtype)), dtype)
-    moved = Apply(op("raw_right_shift"), (key, shift), dtype)
+    return bits_from(key, shift, bits)
+
+
+def bits_from(whole: Expr, shift: Expr, bits: int) -> Expr:
+    """So many bits of an integer from the shift on, as an int64."""
+    dtype, mask = dtype_of(whole), (1 << bits) - 1
+    moved = Apply(op("raw_right_shift"), (whole, shift), dtype)
     if bits == dtype.bits and dtype.kind is Kind.INT:
         return Apply(op("bitwise_and"), (Cast(moved, I64), Const(mask, I64)), I64)
     return Cast(Apply(op("bitwise_and"), (moved, Const(mask, dtype)), dtype), I64)
+
+
+def length_of(bits: Expr) -> Expr:
+    """How many bits there are up to the highest one that is set, as an int64."""
+    dtype, filled = dtype_of(bits), bits
+    for step in (1, 2, 4, 8, 16, 32):
+        if step < dtype.bits:
+            lower = Apply(op("raw_right_shift"), (filled, Const(step, dtype)), dtype)
+            filled = Apply(op("bitwise_or"), (filled, lower), dtype)
+    return Cast(Apply(op("popcount"), (filled,), dtype), I64)
+
+
+def zeros_below(bits: Expr) -> Expr:
+    """How many bits lie below the lowest one that is set, as an int64: all, if there is none."""
+    dtype = dtype_of(bits)
+    before = Apply(op("subtract"), (bits, Const(1, dtype)), dtype)
+    below = Apply(op("bitwise_and"), (before, Apply(op("invert"), (bits,), dtype)), dtype)
+    return Cast(Apply(op("popcount"), (below,), dtype), I64)
 
 
 def _turned(bits: Expr) -> Expr:

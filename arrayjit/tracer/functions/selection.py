@@ -29,7 +29,7 @@ from ..record.trace import Body, Trace, current_trace, user_location
 from ..record.view import View
 from ..values.array import SymbolicArray
 from ..values.extents import as_expr, most
-from .keys import digit_of
+from .keys import digit_of, length_of
 
 __all__ = ["divide", "select", "select_pairs", "work_of_division", "work_of_selection"]
 
@@ -234,15 +234,8 @@ class _Search:
 
 def _shift(bits: Expr) -> Expr:
     """How far down the digit lies that begins with the highest of the bits."""
-    dtype = dtype_of(bits)
-    filled = bits
-    for step in (1, 2, 4, 8, 16, 32):
-        if step < dtype.bits:
-            lower = Apply(op("raw_right_shift"), (filled, Const(step, dtype)), dtype)
-            filled = Apply(op("bitwise_or"), (filled, lower), dtype)
-    length = Cast(Apply(op("popcount"), (filled,), dtype), I64)
-    above = Apply(op("subtract"), (length, Const(_BITS, I64)), I64)
-    return Cast(Apply(op("maximum"), (above, _ZERO), I64), dtype)
+    above = Apply(op("subtract"), (length_of(bits), Const(_BITS, I64)), I64)
+    return Cast(Apply(op("maximum"), (above, _ZERO), I64), dtype_of(bits))
 
 
 def _last(dtype: DType) -> int:

@@ -41,9 +41,7 @@ _STABLE = ("s", "S", "m", "M", b"s", b"S", b"m", b"M")  # of "stable" and "merge
 _KINDS = "pass kind='quicksort' or kind='stable', or no kind and stable=True or stable=False"
 _MOST_EXCHANGED = 1024
 """Longer rows would need long tables of pairs: 24,000 for so many cells. 500 rows of 500 float64 numbers take
-0.38 of the time that digits take."""
-_DIGITS_OF_INTEGERS = 0.5
-"""How many of the digits of integers are usually not those of all, of which no cell moves."""
+half of the time that digits take."""
 
 
 @implements(np.sort)
@@ -59,7 +57,7 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable:
         chosen = _of_rows(rows, dtype, lambda at: gather(rows.cells, [Index(at[0]), places.cells.load(at)]))
     else:
         keys = _keys(rows, key)
-        _sort([keys], dtype)
+        _sort([keys])
         chosen = _of_rows(rows, dtype, lambda at: cell_of(keys.cells.load(at), dtype))
     return _along(chosen, array, along)
 
@@ -118,7 +116,7 @@ def _is_stable(kind: Any, stable: Any) -> bool:
 def _sorted_places(rows: SymbolicArray) -> SymbolicArray:
     """For each row, where its cells stand, in their order."""
     places = _of_rows(rows, I64, lambda at: Index(at[1]))
-    _sort([_keys(rows, key_of_equals), places], rows.element_type)
+    _sort([_keys(rows, key_of_equals), places])
     return places
 
 
@@ -134,7 +132,7 @@ def divided(a: Any, kth: Any, axis: Any, *, places: bool) -> SymbolicArray | Non
         imaginary
         or len(ranks) != 1
         or not extent.is_constant
-        or work_of_division(type_of_keys(array.element_type), extent.offset) > _work_of_sorting(rows, array)
+        or work_of_division(type_of_keys(array.element_type), extent.offset) > _work_of_sorting(rows)
     ):
         return None
     keys, (rank,) = _keys(rows, key), ranks
@@ -151,10 +149,10 @@ def ranked(a: Any, ranks: Sequence[int]) -> SymbolicArray:
     extent = rows.cells.shape[1]
     places = [rank % extent.constant for rank in ranks]
     keys = _keys(rows, key)
-    if work_of_selection(keys.element_type, extent.constant, places) < _work_of_sorting(keys, array):
+    if work_of_selection(keys.element_type, extent.constant, places) < _work_of_sorting(keys):
         found = select(keys, places)
     else:
-        _sort([keys], array.element_type)
+        _sort([keys])
         found = _columns(keys, places)
     return _cells_of(found, array)
 
@@ -166,9 +164,9 @@ def pairs_at(a: Any, places: Sequence[Any]) -> list[SymbolicArray]:
     keys, extent = _keys(rows, key), rows.cells.shape[1]
     ranks = [ravel(as_array(place)) for place in places]
     few = work_of_selection(keys.element_type, extent.constant, range(0, 2 * len(ranks), 2))
-    if few < _work_of_sorting(keys, array):
+    if few < _work_of_sorting(keys):
         return [_cells_of(select_pairs(keys, rank), array) for rank in ranks]
-    _sort([keys], array.element_type)
+    _sort([keys])
     return [_cells_of(_pairs(keys, rank), array) for rank in ranks]
 
 
@@ -241,38 +239,33 @@ def _along(rows: SymbolicArray, array: SymbolicArray, along: int) -> SymbolicArr
     return result if along == array.ndim - 1 else copy(moveaxis(result, -1, along), "C")
 
 
-def _sort(arrays: Sequence[SymbolicArray], of: DType) -> None:
-    """Sort each row of the first array, of keys of such cells, in place, and move the places in the second
-    one along."""
+def _sort(arrays: Sequence[SymbolicArray]) -> None:
+    """Sort each row of the first array, of keys, in place, and move the places in the second one along."""
     count, extent = (most(part) for part in arrays[0].cells.shape)
     if count == 0 or (extent is not None and extent < 2):
         return
-    if _takes_exchanges(arrays, of):
+    if _takes_exchanges(arrays):
         sort_by_exchanges(arrays)
     else:
         sort_by_digits(arrays)
 
 
-def _takes_exchanges(arrays: Sequence[SymbolicArray], of: DType) -> bool:
+def _takes_exchanges(arrays: Sequence[SymbolicArray]) -> bool:
     """Whether exchanges sort rows faster than digits do."""
     count, extent = arrays[0].cells.shape
     if not (count.is_constant and extent.is_constant) or extent.offset > _MOST_EXCHANGED:
         return False
     dtypes, rows, cells = [array.element_type for array in arrays], count.offset, extent.offset
-    return work_of_exchanges(dtypes, rows, cells) < rows * _work_of_digits(dtypes[0], cells, of)
+    return work_of_exchanges(dtypes, rows, cells) < rows * work_of_digits(dtypes[0], cells)
 
 
-def _work_of_digits(keys: DType, cells: int, of: DType) -> float:
-    return work_of_digits(keys, cells) * (_DIGITS_OF_INTEGERS if of.is_integer else 1)
-
-
-def _work_of_sorting(keys: SymbolicArray, array: SymbolicArray) -> float:
-    """The cycles that it takes to sort a row of an array's, whose length is known, roughly."""
+def _work_of_sorting(keys: SymbolicArray) -> float:
+    """The cycles that it takes to sort a row of keys, whose length is known, roughly."""
     count, extent = keys.cells.shape
     dtype, cells = keys.element_type, extent.constant
-    if _takes_exchanges([keys], array.element_type):
+    if _takes_exchanges([keys]):
         return work_of_exchanges([dtype], count.constant, cells) / max(1, count.constant)
-    return _work_of_digits(dtype, cells, array.element_type)
+    return work_of_digits(dtype, cells)
 
 
 def _columns(keys: SymbolicArray, places: Sequence[int]) -> SymbolicArray:
