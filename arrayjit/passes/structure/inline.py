@@ -6,15 +6,16 @@
 A producer may be inlined if it is the only write of its temporary, covers it or those first cells of it that
 the reader goes over, is no reduction, and nothing that it reads is written between it and the reader. It *is*
 inlined if it is almost free (constants, ranges, a cell read elsewhere), or if its reader needs cells that a
-common loop cannot give it (shifted, transposed) and the value is cheap, compared with what storing it costs,
-or not computed more often than before. Readers in step with the producer are left to `fuse`, unless one
-before them computes the neighbours of their cells and the temporary is large: then nobody needs it. A copy
-that some reader needs is read by all. One that is changed later is not read before that: what a program then
-overwrites in place need not have been copied (`margins`). Products take expressions only if they read each
-cell once, as those with a vector do; of a vector that several products read, parts of a conjugate and the
-like; what is stored for a product is read by others that would read more cells otherwise. A place that a
-loop goes to next takes a few operations altogether: before the loop, vectors compute it. Wishes go before
-all that: a temporary that is to be virtual is inlined or refused, one that is to be local stays.
+common loop cannot give it (shifted, transposed) and the value is cheap, with what is made for it alone,
+compared with what storing it costs, or not computed more often than before. Readers in step with the producer
+are left to `fuse`, unless one before them computes the neighbours of their cells and the temporary is large:
+then nobody needs it. A copy that some reader needs is read by all. One that is changed later is not read
+before that: what a program then overwrites in place need not have been copied (`margins`). Products take
+expressions only if they read each cell once, as those with a vector do; of a vector that several products
+read, parts of a conjugate and the like; what is stored for a product is read by others that would read more
+cells otherwise. A place that a loop goes to next takes a few operations altogether: before the loop, vectors
+compute it. Wishes go before all that: a temporary that is to be virtual is inlined or refused, one that is to
+be local stays.
 """
 
 from __future__ import annotations
@@ -395,20 +396,25 @@ class _Inlining:
         most = (FAR_COST, FAR_LOADS) if far else (CHEAP_COST, CHEAP_LOADS)
         if not once and (cost > most[0] or len(reads) > most[1]):
             return False
+        if not once and not far and self.whole(producer, beside=True) > CHEAP_COST:
+            return False
         if far and any(position.terms and position.offset for index in indices for position in index):
             self.shifted.add(producer.tensor)
         return True
 
-    def whole(self, producer: _Producer) -> float:
+    def whole(self, producer: _Producer, *, beside: bool = False) -> float:
         """The cost of a value and of what is made for it alone, as far as that matters: no part of a long
-        chain is left to a loop. What is looked up is so in a loop as fast as elsewhere."""
-        cost, made = _scalar_cost(producer.value), [producer]
+        chain is left to a loop. What is looked up is so in a loop as fast as elsewhere. `beside` leaves out
+        what is made less often: only the rest would be computed as often as the value."""
+        cost, made = (_cost if beside else _scalar_cost)(producer.value), [producer]
         if any(isinstance(node, Gather) for node in walk(producer.value)):
             return cost
         while made and cost <= CHEAP_COST:
-            for tensor, _ in loads(made.pop().value):
+            last = made.pop()
+            for tensor, index in loads(last.value):
                 before = self.producers.get(tensor)
-                if before is not None and len(self.readers[tensor]) == 1:
+                is_alone = before is not None and len(self.readers[tensor]) == 1
+                if before and is_alone and (not beside or _is_beside(before, last, index)):
                     cost += _cost(before.value)
                     made.append(before)
         return cost
@@ -426,6 +432,12 @@ class _Inlining:
                     pass
                 case _:
                     yield rewrite_bodies(statement, lambda body: tuple(self.remaining(body)))
+
+
+def _is_beside(before: _Producer, producer: _Producer, index: tuple[Affine, ...] | None) -> bool:
+    """Whether what a producer reads is made in the same body, cell by cell as often as what it makes."""
+    own = [symbol for symbol in producer.axes if symbol is not None]
+    return before.around == producer.around and index is not None and _is_permutation(index, own)
 
 
 def _is_double(producer: _Producer) -> bool:
