@@ -32,7 +32,7 @@ from .tracer.calls.binding import CapturedSource
 from .tracer.calls.convention import Convention
 from .tracer.calls.fingerprint import Fingerprint, fingerprint_of
 from .tracer.record.facts import Fact
-from .tracer.record.guards import ArrayGuard, NameGuard, guards_hold
+from .tracer.record.guards import ArrayGuard, guards_hold
 from .tracer.record.resident import layout_of
 from .tracer.record.tree import statics
 
@@ -173,7 +173,7 @@ class Call:
 
     def remember(self, traced: Convention, code: Code, key: str, leaves: Sequence[Any]) -> None:
         """Keep how the code is called, and its key, if later processes would make the same of the call."""
-        names = [guard for guard in traced.guards if isinstance(guard, NameGuard)]
+        names = [guard for guard in traced.guards if not isinstance(guard, ArrayGuard)]
         places = self._fingerprint.numbers(names)
         if places is None or not guards_hold(traced.guards) or not _is_plain(traced, code):
             return

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import islice
 from reprlib import repr as short
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from .frozen import frozen
 from .tracer.calls.names import positional_names
 from .tracer.calls.signature import PYTHON_SCALARS, Declared, Spec, ends_of, is_leaf, length_of, overlaps
 from .tracer.record.facts import Argument, Fact, Positive, Remainder
-from .tracer.record.guards import ABSENT, ArrayGuard, Guard
+from .tracer.record.guards import ABSENT, ArrayGuard, FunctionGuard, Guard
 from .tracer.record.resident import Resident
 from .tracer.record.state import attributes_of
 from .tracer.record.tree import contents
@@ -96,10 +97,22 @@ def describe_names(guards: Iterable[Guard]) -> Description:
     for number, guard in enumerate(guards):
         if isinstance(guard, ArrayGuard):
             described[f"array {number} that is no argument"] = _kind(guard.array)
+        elif isinstance(guard, FunctionGuard):
+            described |= _described_function(guard.holder)
         else:
             parts = _parts(guard.held(), guard.name, False, set())
             described.update((f"rebound {path}", _shown(part)) for path, part, _ in islice(parts, MOST_PARTS))
     return described
+
+
+def _described_function(function: FunctionType) -> Description:
+    """What tells the code of a function, and its defaults."""
+    code, name = function.__code__, f"rebound {function.__name__}"
+    return {
+        f"{name}.__code__": f"{code.co_name}, line {code.co_firstlineno}, {hash(code) & 0xFFFFFFFF:08x}",
+        f"{name}.__defaults__": short(function.__defaults__),
+        f"{name}.__kwdefaults__": short(function.__kwdefaults__),
+    }
 
 
 def _parts(value: Any, path: str, varies: bool, seen: set[int]) -> Iterator[tuple[str, Any, bool]]:

@@ -52,6 +52,7 @@ def _text(table_offset: int) -> str:
         **offsets(),
         "LAYOUT_FLAGS": layout.LAYOUT_FLAGS,
         "MOST_RANK": layout.MOST_RANK,
+        "DICT_VERSION": layout.DICT_VERSION,
         "TABLE": table_offset,
         "COUNT_MASK": 2**63 - 1,
     }

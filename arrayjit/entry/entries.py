@@ -141,6 +141,7 @@ class Entry:
             variants.place("DICT", environment()[0], name, value)
             for name, value in zip(names, self._held, strict=True)
         ]
+        guards = variants.by_version(guards)
         guarded = words(guards, names, self._held, self._contexts)
         table = row(
             "TABLE",

@@ -13,7 +13,7 @@ import sys
 import sysconfig
 from collections.abc import Iterator, Mapping
 from functools import cache
-from types import CellType
+from types import CellType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -21,11 +21,14 @@ from numpy.lib.stride_tricks import as_strided
 
 __all__ = [
     "C_CONTIGUOUS",
+    "DICT_VERSION",
     "LAYOUT_FLAGS",
     "MOST_RANK",
     "OFFSETS",
     "WRITEABLE",
     "address_of",
+    "function_fields",
+    "has_dict_versions",
     "reason_against",
     "symbols",
 ]
@@ -50,6 +53,9 @@ OFFSETS: Mapping[str, int] = {
     "NUMBER": _HEAD + 12,
 }
 """In bytes from the start of an object."""
+
+DICT_VERSION = _HEAD + 8
+"""Where a dict has its version, if `has_dict_versions`."""
 
 C_CONTIGUOUS, _ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 LAYOUT_FLAGS = C_CONTIGUOUS | _ALIGNED | WRITEABLE
@@ -122,6 +128,32 @@ def symbols() -> Mapping[str, int]:
 
 
 @cache
+def has_dict_versions() -> bool:
+    """Whether a dict has a number that is another one after each change, as it has before CPython 3.14."""
+    held = {"x": 1}
+    version = ctypes.c_int64.from_address(id(held) + DICT_VERSION)
+    versions = [version.value]
+    for change in (lambda: held.update(x=2), lambda: held.update(y=2), lambda: held.pop("x"), held.clear):
+        change()
+        versions.append(version.value)
+        held.get("y")
+        if version.value != versions[-1]:
+            return False
+    return len({*versions, 0, -1}) == len(versions) + 2
+
+
+@cache
+def function_fields() -> tuple[int, ...]:
+    """Where a function has its code, its defaults and those of keywords; fewer if that is not found."""
+
+    def sample(x: int = 1, *, y: int = 2) -> None: ...
+
+    held = _words_at(id(sample), FunctionType.__basicsize__ // 8)
+    parts = (sample.__code__, sample.__defaults__, sample.__kwdefaults__)
+    return tuple(8 * held.index(id(part)) for part in parts if id(part) in held)
+
+
+@cache
 def reason_against() -> str:
     """What differs here from what the dispatcher relies on; "" if nothing does."""
     if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
@@ -147,7 +179,7 @@ def _differences() -> Iterator[str]:
     if not all(map(_is_as_expected, _samples())):
         yield "arrays have another layout"
     if not all(_containers()):
-        yield "tuples, lists, dicts or cells have another layout"
+        yield "tuples, lists, dicts, cells or functions have another layout"
     if not all(_numbers()):
         yield "numbers have another layout"
 
@@ -198,6 +230,7 @@ def _containers() -> Iterator[bool]:
     yield _words_at(_read(items, "LIST_ITEMS"), 2) == [id(second), id(first)]
     yield _read({"x": 1, "y": 2, "z": 3}, "SIZE", ctypes.c_int64) == 3
     yield _read(CellType(first), "CONTENT") == id(first)
+    yield len(function_fields()) == 3
     words = (ctypes.c_int64 * 3)()
     yield _read(words, "BUFFER") == ctypes.addressof(words)
 

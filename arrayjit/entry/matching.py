@@ -16,8 +16,10 @@ entry:
   %found = alloca ptr
   br label %each
 each:
-  %i = phi i64 [ 0, %entry ], [ %next, %same ]
-  %guard = phi ptr [ %guards, %entry ], [ %following, %same ]
+  %i = phi i64 [ 0, %entry ], [ %next, %same ], [ %behind, %skip ]
+  %guard = phi ptr [ %guards, %entry ], [ %following, %same ], [ %after, %skip ]
+  %opened = phi ptr [ null, %entry ], [ %open, %same ], [ %opened, %skip ]
+  %version = phi i64 [ 0, %entry ], [ %now_, %same ], [ %version, %skip ]
   %end = icmp eq i64 %i, %count
   br i1 %end, label %yes, label %look
 look:
@@ -26,7 +28,10 @@ look:
   %name = field ptr %guard <GUARD_NAME>
   %value = field ptr %guard <GUARD_VALUE>
   switch i64 %kind, label %dict [ i64 <GUARD_IS_CELL>, label %cell
-                                  i64 <GUARD_IS_CONTEXT>, label %context ]
+                                  i64 <GUARD_IS_CONTEXT>, label %context
+                                  i64 <GUARD_IS_FIELD>, label %part
+                                  i64 <GUARD_IS_VERSION>, label %changed
+                                  i64 <GUARD_IS_SEEN>, label %seen ]
 cell:
   %content = field ptr %holder <CONTENT>
   br label %compare
@@ -35,6 +40,26 @@ context:
   %held = load ptr, ptr %found
   call void @Py_DecRef(ptr %held)
   br label %compare
+part:
+  %offset = field i64 %guard <GUARD_NAME>
+  %inside = getelementptr i8, ptr %holder, i64 %offset
+  %kept = load ptr, ptr %inside
+  br label %compare
+changed:
+  %current = field i64 %holder <DICT_VERSION>
+  %last = field i64 %guard <GUARD_VALUE>
+  %unchanged = icmp eq i64 %current, %last
+  br i1 %unchanged, label %skip, label %same
+skip:
+  %rows = field i64 %guard <GUARD_NAME>
+  %behind = add i64 %i, %rows
+  %bytes = mul i64 %rows, <GUARD_BYTES>
+  %after = getelementptr i8, ptr %guard, i64 %bytes
+  br label %each
+seen:
+  %versionplace = getelementptr i8, ptr %opened, i64 <GUARD_VALUE>
+  store i64 %version, ptr %versionplace
+  br label %same
 dict:
   %item = call ptr @PyDict_GetItemWithError(ptr %holder, ptr %name)
   %absent = icmp eq ptr %item, null
@@ -43,10 +68,13 @@ clear:
   call void @PyErr_Clear()
   br label %compare
 compare:
-  %now = phi ptr [ %content, %cell ], [ %held, %context ], [ null, %clear ], [ %item, %dict ]
+  %now = phi ptr [ %content, %cell ], [ %held, %context ], [ null, %clear ], [ %item, %dict ],
+                [ %kept, %part ]
   %equal = icmp eq ptr %now, %value
   br i1 %equal, label %same, label %no
 same:
+  %open = phi ptr [ %opened, %compare ], [ %opened, %seen ], [ %guard, %changed ]
+  %now_ = phi i64 [ %version, %compare ], [ %version, %seen ], [ %current, %changed ]
   %next = add i64 %i, 1
   %following = getelementptr i8, ptr %guard, i64 <GUARD_BYTES>
   br label %each

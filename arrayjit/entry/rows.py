@@ -43,7 +43,8 @@ ROWS: Mapping[str, tuple[str, ...]] = {
         "FAILED",
         "HITS",
     ),
-    # A place outside of the call, and what must be in it.
+    # A place outside of the call, and what must be in it. NAME is the offset of a FIELD. A VERSION begins
+    # NAME rows about a dict, which hold where the dict has the version VALUE; SEEN ends them, and notes it.
     "GUARD": ("KIND", "HOLDER", "NAME", "VALUE"),
     # How to come to one value of the call, and what it must be.
     "STEP": (
@@ -107,7 +108,7 @@ ROWS: Mapping[str, tuple[str, ...]] = {
 }
 
 CODES: Mapping[str, tuple[str, ...]] = {
-    "GUARD": ("DICT", "CELL", "CONTEXT"),
+    "GUARD": ("DICT", "CELL", "CONTEXT", "FIELD", "VERSION", "SEEN"),
     "FETCH": ("ARGUMENT", "TUPLE", "LIST", "DICT", "OBJECT"),
     "CHECK": ("ARRAY", "VALUE", "INT", "BOOL", "SAME", "CONTAINER", "DICT"),
     "FACT": ("POSITIVE", "REMAINDER"),

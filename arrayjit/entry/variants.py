@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from types import CellType, MappingProxyType
 from typing import Any, NoReturn
 
@@ -19,13 +20,14 @@ from ..stages import Variant
 from ..tracer.calls.binding import CapturedSource, ScalarSource, Source
 from ..tracer.calls.signature import Declared, overlaps
 from ..tracer.record.facts import Argument, Fact, Positive, Remainder
-from ..tracer.record.guards import ABSENT, ArrayGuard, Guard, NameGuard
+from ..tracer.record.guards import ABSENT, ArrayGuard, FunctionGuard, Guard, NameGuard
 from ..tracer.record.resident import Resident
 from .arguments import Steps, ThroughPython
+from .layout import function_fields, has_dict_versions
 from .outcomes import Outcome
-from .rows import Words, address, code, row, words
+from .rows import ROWS, Words, address, code, row, words
 
-__all__ = ["described", "place"]
+__all__ = ["by_version", "described", "place"]
 
 MOST_WORKSPACE = 1 << 20
 """Bytes that a variant may keep for its temporaries. Larger ones share theirs, through Python."""
@@ -85,7 +87,7 @@ def described(
         releases=int(releases),
         owns=int(releases or outcome.asks_python or len(outcome.build) > 0),
         failed=id(failed),
-        **section("guards", "guard_count", list(_guards(convention.guards, captured))),
+        **section("guards", "guard_count", by_version(list(_guards(convention.guards, captured)))),
         **section("facts", "fact_count", facts),
         **section("steps", "step_count", steps.rows),
         **section("fresh", "fresh_count", outcome.fresh),
@@ -114,8 +116,13 @@ def _guards(guards: Sequence[Guard], captured: Sequence[np.ndarray]) -> Iterator
                 pass
             case NameGuard(holder=CellType() as cell, value=value, state=None):
                 yield place("CELL", cell, value=value)
+            case NameGuard(holder=ContextVar() as variable, value=value, state=None):
+                yield place("CONTEXT", variable, value=value)
             case NameGuard(holder=holder, name=name, value=value, state=None):
                 yield place("DICT", _dict_of(holder), name, value)
+            case FunctionGuard(holder=function, code=held, defaults=defaults, keyword_defaults=keywords):
+                for offset, part in zip(function_fields(), (held, defaults, keywords), strict=True):
+                    yield _field(function, offset, part)
             case ArrayGuard() | NameGuard():
                 raise ThroughPython("the code depends on what may change and stay the same object")
 
@@ -132,6 +139,29 @@ def place(kind: str, holder: Any, name: Any = None, value: Any = ABSENT) -> list
     """A guard: a place, and what must be in it. Whoever has the row keeps all three alive."""
     found = 0 if value is ABSENT else id(value)
     return row("GUARD", kind=code("GUARD", kind), holder=id(holder), name=id(name), value=found)
+
+
+def _field(function: Any, offset: int, part: Any) -> list[int]:
+    """A guard of a part of a function, which has no None."""
+    found = 0 if part is None else id(part)
+    return row("GUARD", kind=code("GUARD", "FIELD"), holder=id(function), name=offset, value=found)
+
+
+def by_version(guards: Sequence[list[int]]) -> list[list[int]]:
+    """Guards with those of a dict together: while it is as it was they hold, and are not looked at."""
+    if not has_dict_versions():
+        return list(guards)
+    kind, about = code("GUARD", "DICT"), ROWS["GUARD"].index("HOLDER")
+    dicts: dict[int, list[list[int]]] = {}
+    for guard in guards:
+        if guard[0] == kind:
+            dicts.setdefault(guard[about], []).append(guard)
+    grouped = [guard for guard in guards if guard[0] != kind]
+    for holder, inside in dicts.items():
+        before, after = (code("GUARD", name) for name in ("VERSION", "SEEN"))
+        grouped.append(row("GUARD", kind=before, holder=holder, name=len(inside) + 2, value=-1))
+        grouped += [*inside, row("GUARD", kind=after, holder=holder)]
+    return grouped
 
 
 def _fact(fact: Fact, leaves: Sequence[Any], steps: Steps) -> list[int]:

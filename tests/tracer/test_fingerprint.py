@@ -225,6 +225,10 @@ def test_static_values_are_told_apart():
     assert len(texts) == len(values)
 
 
+def vars_of(guard):
+    return [getattr(guard, name, None) for name in ("name", "value", "state", "code", "defaults")]
+
+
 def test_the_guards_of_a_trace_are_among_the_places(monkeypatch):
     program = (
         "import helper\nb = 2\nclass A:\n  def m(self, x): return x * b\n"
@@ -234,10 +238,10 @@ def test_the_guards_of_a_trace_are_among_the_places(monkeypatch):
     function = module(monkeypatch, "program", program).f
     told, guards = fingerprint_of(function), trace_function(function, (np.ones(3),), {}).guards
     numbers = told.numbers(guards)
-    assert {guard.name for guard in guards} == {"A", "b", "m", "scale", "twice"}
+    assert {guard.name for guard in guards} == {"A", "b", "f", "helper", "m", "scale", "twice"}
     for number, guard in zip(numbers, guards, strict=True):
         again = told.places[number].guard()
-        assert (again.name, again.value, again.state) == (guard.name, guard.value, guard.state)
+        assert vars_of(again) == vars_of(guard)
 
 
 def test_guards_of_what_was_not_told_have_no_numbers(monkeypatch):
@@ -245,7 +249,7 @@ def test_guards_of_what_was_not_told_have_no_numbers(monkeypatch):
         monkeypatch, "program", "a, b = 1, 2\ndef f(x): return x + a\ndef g(x): return x + a + b"
     )
     guards = trace_function(program.g, (np.ones(3),), {}).guards
-    assert {guard.name for guard in guards} == {"a", "b"}
+    assert {guard.name for guard in guards} == {"a", "b", "g"}
     assert fingerprint_of(program.f).numbers(guards) is None
 
 

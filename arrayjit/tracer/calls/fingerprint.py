@@ -26,12 +26,12 @@ from types import (
     MemberDescriptorType,
     ModuleType,
 )
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
 from ...frozen import frozen, frozen_by_identity
-from ..record.guards import ABSENT, NameGuard, content
+from ..record.guards import ABSENT, FunctionGuard, NameGuard, content
 from ..record.state import Same, has_state, state_of
 from .signature import Overlap
 
@@ -85,15 +85,17 @@ Names = tuple[str, ...]
 
 @frozen_by_identity
 class Place:
-    """A global or closure variable whose content is told."""
+    """A function, or a global or closure variable, that is told, with what it holds."""
 
-    holder: Union[Mapping[str, Any], CellType]
+    holder: Any  # a mapping, a CellType or a FunctionType
     name: str
 
-    def guard(self) -> NameGuard:
+    def guard(self) -> NameGuard | FunctionGuard:
         """That it stays as it is now."""
         held = self.holder
-        value = content(held) if isinstance(held, CellType) else held[self.name]
+        if isinstance(held, FunctionType):
+            return FunctionGuard.of(held)
+        value = content(held) if isinstance(held, CellType) else held.get(self.name, ABSENT)
         return NameGuard(held, self.name, value, state_of(value) if has_state(value) else None)
 
 
@@ -104,7 +106,7 @@ class Fingerprint:
     text: str
     places: tuple[Place, ...]
 
-    def numbers(self, guards: Iterable[NameGuard]) -> tuple[int, ...] | None:
+    def numbers(self, guards: Iterable[NameGuard | FunctionGuard]) -> tuple[int, ...] | None:
         """Which places the guards are about; None if they are about any other."""
         known = {(_holder(place), place.name): number for number, place in enumerate(self.places)}
         found = [known.get((_holder(guard), guard.name)) for guard in guards]
@@ -189,6 +191,7 @@ class _Teller:
         code = function.__code__
         names = sorted(set(_names(code)))
         self.names.update(names)
+        self.places.append(Place(function, function.__name__))
         yield f"function {function.__module__}.{function.__qualname__}"
         yield from self._code(code)
         yield from self.told((function.__defaults__, function.__kwdefaults__, function.__dict__))
@@ -197,11 +200,17 @@ class _Teller:
                 raise _Untold
             self.places.append(Place(cell, ""))
             yield from self.told(content(cell))
+        given = function.__kwdefaults__ or {}
+        self.places += [Place(given, name) for name in given]
         for name in names:
             if name in function.__globals__:
                 yield from self._place(function.__globals__, name)
-            elif hasattr(builtins, name) and name not in _BUILTINS | _EXCEPTIONS:
-                raise _Untold
+                continue
+            self.places += [Place(function.__globals__, name), Place(vars(builtins), name)]
+            if hasattr(builtins, name):
+                if name not in _BUILTINS | _EXCEPTIONS:
+                    raise _Untold
+                yield from self.told(getattr(builtins, name))
 
     def _code(self, code: CodeType) -> Iterator[str]:
         """Code, and its constants one by one: `marshal` knows slices only where it writes references."""
@@ -217,6 +226,8 @@ class _Teller:
         """A class with all its members."""
         yield f"class {kind.__module__}.{kind.__qualname__}"
         yield from self.told(tuple(base for base in kind.__bases__ if base is not object))
+        inherited = {name for base in kind.__mro__[1:-1] for name in vars(base)}
+        self.places += [Place(vars(kind), name) for name in sorted(inherited - set(vars(kind)))]
         for name, member in vars(kind).items():
             if name in _OF_ANY_CLASS:
                 continue
@@ -282,7 +293,7 @@ def _known_name(value: Any) -> str | None:
     return None
 
 
-def _holder(place: Place | NameGuard) -> int:
+def _holder(place: Place | NameGuard | FunctionGuard) -> int:
     """What tells a holder from others. The members of a class are shown by another proxy each time."""
     holder = place.holder
     return id(gc.get_referents(holder)[0] if isinstance(holder, MappingProxyType) else holder)

@@ -1,11 +1,12 @@
 """NumPy and other modules as a traced function sees them: views of modules, of NumPy's functions that have no
-counterpart of ours, of `np.ndarray`, of random generators, clocks and iterators."""
+counterpart of ours, and of `np.ndarray`."""
 
 from __future__ import annotations
 
 import functools
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from ...errors import DTypeError, NotAnArray, UnsupportedError
 from ..functions.adopted import numpy_program
-from ..record.guards import once_for_many_calls
+from ..record.guards import ABSENT, once_for_many_calls
 from ..record.registry import CREATION, METHODS
 from ..record.trace import user_location
 from ..values.array import SymbolicArray
@@ -21,9 +22,9 @@ from ..values.elementwise import as_operand, constant_array, items_of
 from ..values.integer import SymbolicInt
 from ..values.rows import LISTS
 from .builtin_view import as_called
+from .outside import the_same
 
 __all__ = [
-    "Fleeting",
     "ModuleView",
     "NdarrayView",
     "NumpyFunction",
@@ -46,6 +47,9 @@ _JOIN = frozenset(("column_stack", "concat", "concatenate", "dstack", "hstack", 
 _READERS = (np.fromfile, np.fromregex, np.genfromtxt, np.load, np.loadtxt)
 """What reads files, which may hold something else at the next call."""
 
+_SETTINGS = (np.geterr, np.geterrcall, np.getbufsize, np.get_printoptions)
+"""What tells settings, which may be others at the next call."""
+
 _PROGRAMS = "val", "vander", "der", "int"
 """How those functions in `np.polynomial` end that need no number of their arguments to choose what to do.
 They know of no protocols, and are programs over functions that do."""
@@ -55,15 +59,44 @@ _FOUND = (SymbolicArray, SymbolicInt, np.ndarray, np.memmap)
 
 
 class ModuleView:
-    """A module whose attributes are read through `read(names of the module, name, value)`."""
+    """A module whose attributes are read through `read(names of the module, name, value)`, where the value is
+    ABSENT if the module has no such name. It then may have a function that gives one."""
 
-    def __init__(self, module: ModuleType, read: Callable[[Mapping[str, Any], str, Any], Any]) -> None:
+    __slots__ = ("_module", "_read", "_seen")
+
+    def __init__(
+        self,
+        module: ModuleType,
+        read: Callable[[Mapping[str, Any], str, Any], Any],
+        seen: Callable[[dict[str, Any]], Any],
+    ) -> None:
         object.__setattr__(self, "_module", module)
         object.__setattr__(self, "_read", read)
+        object.__setattr__(self, "_seen", seen)
+
+    @property
+    def __dict__(self) -> Any:  # type: ignore[override]
+        return self._seen(vars(self._module))
 
     def __getattr__(self, name: str) -> Any:
-        value = self._read(vars(self._module), name, getattr(self._module, name))
-        return as_called(value, sys._getframe(1))
+        names = vars(self._module)
+        value = names.get(name, ABSENT)
+        seen = self._given(name) if value is ABSENT else self._read(names, name, value)
+        return as_called(seen, sys._getframe(1))
+
+    def _given(self, name: str) -> Any:
+        """What the module's own `__getattr__` gives, which may make the name one of the module's."""
+        names = vars(self._module)
+        if "__getattr__" in names:
+            getter = self._read(names, "__getattr__", names["__getattr__"])
+            if type(getter) is FunctionType and getter is not names["__getattr__"]:
+                self._read(names, name, ABSENT)
+                return getter(name)
+            with suppress(AttributeError):
+                value = getattr(self._module, name)
+                return self._read(names if name in names else {name: value}, name, value)
+        self._read(names, name, ABSENT)
+        return getattr(self._module, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise once_for_many_calls(f"assigns {self._module.__name__}.{name}", user_location())
@@ -82,9 +115,11 @@ class NumpyFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if _module_name(self._function).startswith("numpy.random"):
-            raise _the_same(f"np.random.{self._function.__name__}", "numbers")
+            raise the_same(f"np.random.{self._function.__name__}", "numbers")
         if self._function in _READERS:
-            raise _the_same(f"np.{self._function.__name__}", "contents")
+            raise the_same(f"np.{self._function.__name__}", "contents")
+        if self._function in _SETTINGS:
+            raise the_same(f"np.{self._function.__name__}", "answer")
         finds_us = any(type(value) in _FOUND for value in (*args, *kwargs.values()))
         if finds_us and _is_program(self._function):
             return numpy_program(self._function)(*args, **kwargs)
@@ -113,27 +148,6 @@ class NumpyFunction:
         return NumpyFunction(value) if callable(value) else value
 
 
-class Fleeting:
-    """What gives other numbers, another time or other items whenever it is asked, as traced functions see it:
-    every use of it is an error."""
-
-    def __init__(self, name: str, given: str) -> None:
-        self._name = name
-        self._given = given
-
-    def __getattr__(self, name: str) -> Any:
-        raise _the_same(f"{self._name}.{name}", self._given)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise _the_same(self._name, self._given)
-
-    def __iter__(self) -> Any:
-        raise _the_same(self._name, self._given)
-
-    def __next__(self) -> Any:
-        raise _the_same(self._name, self._given)
-
-
 class Unreadable:
     """Stands for an array of an element type that arrayjit does not take, which its class is named for: every
     use of it is an error."""
@@ -150,22 +164,6 @@ class Unreadable:
             loc=user_location(),
             fix="convert it with .astype(...) to a supported dtype before the call",
         )
-
-
-_INSTEAD = {
-    "numbers": "draw the numbers before the call and pass them as an argument",
-    "time": "read the clock before the call and pass the number as an argument",
-    "items": "pass the items as a list or an array",
-    "contents": "read the file before the call and pass the numbers as an argument",
-}
-
-
-def _the_same(what: str, given: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"{what} in a jitted function would give the same {given} at each call",
-        loc=user_location(),
-        fix=_INSTEAD[given],
-    )
 
 
 class _NdarrayType(type):

@@ -15,19 +15,27 @@ standard library and outside site-packages, and the distribution package of the 
 from __future__ import annotations
 
 import builtins
-import collections
 import functools
 import inspect
 import itertools
-import math
 import os
 import random
 import sys
 import sysconfig
-import time
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from io import IOBase
-from types import BuiltinFunctionType, CellType, FunctionType, MethodDescriptorType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+)
 from typing import Any
 
 import numpy as np
@@ -37,7 +45,7 @@ from ...frozen import slotted
 from ..functions.coordinates import traced_product
 from ..functions.mapping import Vectorized
 from ..loops.ranges import BUILTINS
-from ..record.guards import ABSENT, NameGuard, content
+from ..record.guards import ABSENT, FunctionGuard, NameGuard, content
 from ..record.registry import CREATION
 from ..record.resident import Resident
 from ..record.state import attributes_of, has_state, state_of
@@ -47,12 +55,19 @@ from ..values.array import SymbolicArray
 from ..values.elementwise import as_operand
 from .builtin_view import PLAIN_FUNCTIONS, Builtins, as_called
 from .mathematics import MATH
-from .modules import Fleeting, ModuleView, NdarrayView, NumpyFunction, Unreadable, array_method, is_numpy
+from .modules import ModuleView, NdarrayView, NumpyFunction, Unreadable, array_method, is_numpy
 from .objects import Objects
+from .outside import Fleeting, given_anew, outside
 
 __all__ = ["Namespace"]
 
 _CachedFunction = type(functools.cache(len))
+_HOLDING_FUNCTIONS = {
+    **dict.fromkeys((functools.partial, functools.partialmethod, functools.cached_property), "func"),
+    **dict.fromkeys((staticmethod, classmethod, MethodType), "__func__"),
+    _CachedFunction: "__wrapped__",
+}
+_CONTAINERS = (list, dict, set, deque)
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type, np.generic, np.dtype)
 _INSTALLED = tuple(
     {
@@ -61,11 +76,6 @@ _INSTALLED = tuple(
     }
 )
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
-_CLOCKS = frozenset(
-    getattr(time, name + unit)
-    for name in ("monotonic", "perf_counter", "process_time", "thread_time", "time")
-    for unit in ("", "_ns")
-)
 _OF_PYTHON = ("__builtins__", "__warningregistry__")
 """Globals that Python itself writes: the second one where a warning is given, by `warnings`."""
 
@@ -91,7 +101,8 @@ class Namespace:
         self._originals: dict[int, Any] = {}
         self._globals: dict[int, GlobalsView] = {}
         self._cells: dict[int, Cell] = {}
-        self._guards: dict[tuple[int, str], NameGuard] = {}
+        self._guards: dict[tuple[int, str], NameGuard | FunctionGuard] = {}
+        self._followed: dict[int, Any] = {}
         self._builtins = Builtins({**vars(builtins), **BUILTINS})
         self._builtins["__import__"] = self._import
         self._objects = Objects(self)
@@ -102,6 +113,7 @@ class Namespace:
             MethodType: self._method,
             ModuleType: self._module,
             BuiltinFunctionType: self._builtin,
+            MethodWrapperType: self._bound,
             MethodDescriptorType: array_method,
             functools.partial: self._partial,
             _CachedFunction: self._cached,
@@ -110,6 +122,7 @@ class Namespace:
             **dict.fromkeys((random.Random, *_numpy_generators()), _generator),
             np.vectorize: lambda value: Vectorized(self.of(value.pyfunc), value.otypes),
         }
+        self._builtins.update((name, self.of(getattr(builtins, name))) for name in ("input", "open"))
 
     def nameless(self, value: Any) -> Any:
         """`of` what is met by no name, the jitted function or the default of a parameter: the trace depends
@@ -117,7 +130,7 @@ class Namespace:
         return self.read({"": value}, "", value) if has_state(value) else self.of(value)
 
     @property
-    def guards(self) -> tuple[NameGuard, ...]:
+    def guards(self) -> tuple[NameGuard | FunctionGuard, ...]:
         return tuple(self._guards.values())
 
     def of(self, value: Any) -> Any:
@@ -161,19 +174,54 @@ class Namespace:
         """How a part of the function's result is taken apart."""
         return self._objects.open_result(value)
 
-    def read(self, holder: Mapping[str, Any] | CellType, name: str, value: Any) -> Any:
+    def read(self, holder: Mapping[str, Any] | CellType | ContextVar[Any], name: str, value: Any) -> Any:
         """`of(value)`, and the trace depends on `holder` keeping it."""
-        if not isinstance(value, ModuleType) and (id(holder), name) not in self._guards:
+        self._guard(holder, name, value)
+        return self.of(value)
+
+    def _guard(self, holder: Mapping[str, Any] | CellType | ContextVar[Any], name: str, value: Any) -> None:
+        if (id(holder), name) not in self._guards:
             state = None
             if has_state(value):
                 state = state_of(value)
                 self._trace.watch(value)
             self._guards[id(holder), name] = NameGuard(holder, name, value, state)
-        return self.of(value)
 
     def depend(self, holder: Mapping[str, Any], name: str, value: Any) -> None:
-        """The trace depends on `holder` keeping a value that has no state."""
-        self._guards[id(holder), name] = NameGuard(holder, name, value)
+        """The trace depends on `holder` keeping a value that has no state; ABSENT for having none."""
+        if (id(holder), name) not in self._guards:
+            self._guards[id(holder), name] = NameGuard(holder, name, value)
+
+    def follow(self, value: Any) -> None:
+        """The trace depends on what the user's code in a function or class may look at, which runs with the
+        real names: on what these stand for, in other functions and in modules too."""
+        waiting: list[Any] = [value]
+        while waiting:
+            part = waiting.pop()
+            if id(part) not in self._followed:
+                self._followed[id(part)] = part
+                for holder, name, held in self._looked_at(part):
+                    self._guard(holder, name, held)
+                    waiting.append(held)
+
+    def _looked_at(self, value: Any) -> Iterator[tuple[Any, str, Any]]:
+        """What the user's code in a value looks at: where, under which name, and what is there."""
+        if isinstance(value, type) and self.is_users(value):
+            for name, member in tuple(vars(value).items()):
+                if not name.startswith("__") or isinstance(member, FunctionType):
+                    yield vars(value), name, member
+            yield from (({"": base}, "", base) for base in value.__bases__)
+        code = [part for part in _functions_in(value) if self._is_users_function(part)]
+        for function in code:
+            self._guards[id(function), ""] = FunctionGuard.of(function)
+            named = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+            yield from ((cell, name, content(cell)) for name, cell in named)
+            names, known = sorted(_names_in(function.__code__)), function.__globals__
+            yield from ((known, name, known.get(name, ABSENT)) for name in names)
+            for module in [known.get(name) for name in names]:
+                if isinstance(module, ModuleType) and self._is_users_module(module):
+                    held = vars(module)
+                    yield from ((held, name, held[name]) for name in names if name in held)
 
     def changes(self) -> list[str]:
         """What the function did to names and things that it did not make."""
@@ -187,6 +235,9 @@ class Namespace:
             return way(value)
         if isinstance(value, Resident):
             return as_operand(value, self._trace)
+        stands = outside(value, self.read)
+        if stands is not None:
+            return stands
         if value is np.ndarray:
             return NdarrayView
         if value is itertools.product:
@@ -195,6 +246,8 @@ class Namespace:
             raise _unreadable(value)
         if is_numpy(value):
             return self._of_numpy(value)
+        if isinstance(value, random.Random):
+            return _generator(value)
         if isinstance(value, Iterator) and not isinstance(value, IOBase) and not self.is_users(type(value)):
             return Fleeting(f"a {type(value).__name__} from outside", "items")
         return self._objects.of(value)
@@ -212,9 +265,16 @@ class Namespace:
             return MATH[function]
         if isinstance(function.__self__, random.Random):
             return Fleeting(f"random.{function.__name__}", "numbers")
-        if function in _CLOCKS:
-            return Fleeting(f"time.{function.__name__}", "time")
-        return self._of_numpy(function) if is_numpy(function) else function
+        if is_numpy(function):
+            return self._of_numpy(function)
+        anew = given_anew(function)
+        return self._bound(function) if anew is None else anew
+
+    def _bound(self, method: Any) -> Any:
+        """A method of a container or another object of Python's own."""
+        holder = method.__self__
+        seen = self.of(holder) if isinstance(holder, _CONTAINERS) else holder
+        return method if seen is holder else getattr(seen, method.__name__)
 
     def _method(self, method: MethodType) -> Any:
         return MethodType(self.of(method.__func__), self.of(method.__self__))
@@ -234,6 +294,7 @@ class Namespace:
         def call(*args: Any, **kwargs: Any) -> Any:
             given = (*args, *kwargs.values())
             if all(issubclass(type(value), _PLAIN) for value in given):
+                self.follow(inner)
                 result = function(*args, **kwargs)
                 return self.read({"": result}, "", result)
             for value in given:
@@ -246,8 +307,10 @@ class Namespace:
     def _function(self, function: FunctionType) -> Any:
         if is_numpy(function):
             return self._of_numpy(function)
-        if isinstance(function.__globals__, GlobalsView) or not self._is_users_function(function):
+        if isinstance(function.__globals__, GlobalsView):
             return function
+        if not self._is_users_function(function):
+            return self._getenv if function is os.getenv else given_anew(function) or function
         if hasattr(function, "registry") and hasattr(function, "dispatch"):
             return self._dispatched(function)
         return self.rebuilt(function)
@@ -267,6 +330,7 @@ class Namespace:
 
     def rebuilt(self, function: FunctionType) -> FunctionType:
         """The function over the view of its globals, closure and defaults."""
+        self._guards[id(function), ""] = FunctionGuard.of(function)
         named = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         cells = [self._cell(name, cell) for name, cell in named]
         names = self._globals_view(function.__globals__)
@@ -280,7 +344,8 @@ class Namespace:
         if function.__defaults__ is not None:
             copied.__defaults__ = tuple(map(self.nameless, function.__defaults__))
         if function.__kwdefaults__ is not None:
-            copied.__kwdefaults__ = {k: self.nameless(value) for k, value in function.__kwdefaults__.items()}
+            given = function.__kwdefaults__
+            copied.__kwdefaults__ = {name: self.read(given, name, value) for name, value in given.items()}
         for cell in cells:
             self._fill(cell)
         self._objects.note(copied)
@@ -308,11 +373,25 @@ class Namespace:
     def _module(self, module: ModuleType) -> Any:
         if module is random:
             return Fleeting("random", "numbers")
-        if module in (math, itertools, collections, time) or is_numpy(module):
-            return ModuleView(module, lambda names, name, value: self.of(value))
+        is_pythons = module.__name__.partition(".")[0] in sys.stdlib_module_names
+        if is_numpy(module):
+            return ModuleView(module, self._of_stateless, self._globals_view)
+        if is_pythons or self._is_users_module(module):
+            return ModuleView(module, self.read, self._globals_view)
+        return module
+
+    def _of_stateless(self, holder: Mapping[str, Any], name: str, value: Any) -> Any:
+        """`read` of what has no state, as nothing has in NumPy's modules."""
+        self.depend(holder, name, value)
+        return self.of(value)
+
+    def _is_users_module(self, module: ModuleType) -> bool:
         file = getattr(module, "__file__", None)
-        users = file is not None and self._is_users(file, module.__name__)
-        return ModuleView(module, self.read) if users else module
+        return file is not None and self._is_users(file, module.__name__)
+
+    def _getenv(self, name: str, default: Any = None) -> Any:
+        """`os.getenv`."""
+        return self.of(os.environ).get(name, default)
 
     def is_users(self, kind: type) -> bool:
         """Whether a class is defined by the user's code."""
@@ -326,7 +405,10 @@ class Namespace:
 
     def _import(self, name: str, *args: Any) -> Any:
         """`import` inside the traced function."""
-        return self.of(builtins.__import__(name, *args))
+        module = builtins.__import__(name, *args)
+        if module.__name__ in sys.modules:
+            self.depend(sys.modules, module.__name__, module)
+        return self.of(module)
 
 
 def _unreadable(value: np.ndarray | np.void) -> UnsupportedError:
@@ -353,7 +435,12 @@ class GlobalsView(dict[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name in self:
             return super().__getitem__(name)
-        return as_called(self._namespace.read(self._names, name, self._names[name]), sys._getframe(1))
+        value = self._names.get(name, ABSENT)
+        if value is not ABSENT:
+            return as_called(self._namespace.read(self._names, name, value), sys._getframe(1))
+        self._namespace.depend(self._names, name, ABSENT)
+        self._namespace.depend(vars(builtins), name, vars(builtins).get(name, ABSENT))
+        raise KeyError(name)
 
     def assigned(self) -> list[str]:
         """The names that the function assigned."""
@@ -364,7 +451,23 @@ class GlobalsView(dict[str, Any]):
 def _is_installed(file: str) -> bool:
     """Whether a file belongs to Python, to an installed package or to arrayjit."""
     path = os.path.realpath(file)
+    if file.startswith("<frozen "):
+        return True
     return path.startswith((*_INSTALLED, _PACKAGE)) or "site-packages" in path
+
+
+def _functions_in(value: Any) -> Iterable[FunctionType]:
+    """The functions that a value runs when it is called or asked."""
+    while type(value) in _HOLDING_FUNCTIONS:
+        value = getattr(value, _HOLDING_FUNCTIONS[type(value)])
+    parts = (value.fget, value.fset) if isinstance(value, property) else (value,)
+    return [part for part in parts if isinstance(part, FunctionType)]
+
+
+def _names_in(code: CodeType) -> set[str]:
+    """The names in code and in that of the functions that it makes."""
+    inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
+    return set(code.co_names).union(*map(_names_in, inner))
 
 
 def _distribution(function: Callable[..., Any]) -> str:

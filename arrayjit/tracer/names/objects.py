@@ -33,7 +33,7 @@ from types import (
 )
 from typing import Any, Protocol
 
-from ..record.guards import once_for_many_calls
+from ..record.guards import ABSENT, once_for_many_calls
 from ..record.trace import user_location
 from ..record.tree import Opened, Static, hold, layout_of, opened
 
@@ -68,6 +68,7 @@ class Names(Protocol):
     def original(self, view: Any) -> Any: ...
     def depend(self, holder: Mapping[str, Any], name: str, value: Any) -> None: ...
     def is_users(self, kind: type) -> bool: ...
+    def follow(self, value: Any) -> None: ...
 
 
 class Objects:
@@ -84,7 +85,7 @@ class Objects:
         """The view of a value; the value itself where it needs none."""
         kind = type(value)
         if isinstance(value, type):
-            return self._class(value) if self._is_viewed(value) else value
+            return self._class(value) if self._is_viewed(value) else self._plain(value, value)
         if kind in _DICTS:
             return self._dict(value)
         if kind in _SEQUENCES or kind is set:
@@ -98,7 +99,14 @@ class Objects:
         if kind is SimpleNamespace:
             return self._namespace(value)
         view = self._names.of(kind)
-        return value if view is kind else self._object(value, kind, view)
+        is_viewed = isinstance(view, type) and issubclass(view, self._root)
+        return self._object(value, kind, view) if is_viewed else self._plain(value, kind)
+
+    def _plain(self, value: Any, kind: type) -> Any:
+        """What has no view, whose methods run with the real names if the class is the user's."""
+        if self._names.is_users(kind) and not issubclass(kind, self._root):
+            self._names.follow(kind)
+        return value
 
     def register(self, dispatcher: Any, view: Any) -> None:
         """Give the view of a `functools.singledispatch` what is registered, for the views of classes."""
@@ -115,6 +123,15 @@ class Objects:
         """What reading an attribute gives that holds `value`."""
         held = self._attributes.get(id(view))
         return value if held is None or held.get(name, _ABSENT) is not value else self._names.of(value)
+
+    def lacks(self, view: Any, name: str) -> None:
+        """The trace depends on an object and its class having no attribute of that name."""
+        original = self._names.original(view)
+        if original is not view and isinstance(getattr(original, "__dict__", None), dict):
+            self._names.depend(vars(original), name, ABSENT)
+        for kind in map(self._names.original, type(view).__mro__):
+            if kind is not object and self._names.is_users(kind) and not issubclass(kind, self._root):
+                self._names.depend(vars(kind), name, ABSENT)
 
     def assign(self, view: Any, name: str, value: Any) -> None:
         """Raise unless the object was made by the function, or holds the value already."""
@@ -228,6 +245,8 @@ class Objects:
         for name, item in members.items():
             if name not in _NOT_COPIED and not isinstance(item, (MemberDescriptorType, GetSetDescriptorType)):
                 setattr(view, name, self._member(members, name, item))
+        for name in {name for base in kind.__mro__[1:-1] for name in vars(base)} - set(members) - _NOT_COPIED:
+            self._names.depend(members, name, ABSENT)
         update_abstractmethods(view)
         return self.note(view)
 
@@ -264,7 +283,12 @@ def _root(objects: Objects) -> type:
         __slots__ = ()
 
         def __getattribute__(self, name: str) -> Any:
-            return objects.attribute(self, name, super().__getattribute__(name))
+            try:
+                value = super().__getattribute__(name)
+            except AttributeError:
+                objects.lacks(self, name)
+                raise
+            return objects.attribute(self, name, value)
 
         def __setattr__(self, name: str, value: Any) -> None:
             objects.assign(self, name, value)

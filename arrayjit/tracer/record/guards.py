@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from types import CellType
+from contextvars import ContextVar
+from types import CellType, CodeType, FunctionType
 from typing import Any, Union
 
 import numpy as np
@@ -12,7 +13,17 @@ from ...errors import Location, UnsupportedError
 from ...frozen import frozen_by_identity
 from .state import state_of
 
-__all__ = ["ABSENT", "ArrayGuard", "Guard", "NameGuard", "content", "guards_hold", "once_for_many_calls"]
+__all__ = [
+    "ABSENT",
+    "ArrayGuard",
+    "FunctionGuard",
+    "Guard",
+    "NameGuard",
+    "content",
+    "guards_hold",
+    "once_for_many_calls",
+    "set_in_context",
+]
 
 ABSENT = object()
 """In place of the content of an empty cell or of a missing name."""
@@ -20,16 +31,18 @@ ABSENT = object()
 
 @frozen_by_identity
 class NameGuard:
-    """A global, a closure variable or a member of a class that the trace read: the trace is valid while it
-    holds `value`, and that keeps its `state`."""
+    """A global, a closure variable, a member of a class or a context variable that the trace read: the trace
+    is valid while it holds `value`, and that keeps its `state`. `value` is ABSENT where there was none."""
 
-    holder: Union[Mapping[str, Any], CellType]
+    holder: Union[Mapping[str, Any], CellType, ContextVar[Any]]
     name: str
     value: Any
     state: Hashable = None
 
     def held(self) -> Any:
         """What the name holds now; ABSENT if nothing."""
+        if isinstance(self.holder, ContextVar):
+            return set_in_context(self.holder)
         return (
             content(self.holder) if isinstance(self.holder, CellType) else self.holder.get(self.name, ABSENT)
         )
@@ -37,6 +50,32 @@ class NameGuard:
     def holds(self) -> bool:
         held = self.held()
         return held is self.value and (self.state is None or state_of(held) == self.state)
+
+
+@frozen_by_identity
+class FunctionGuard:
+    """A function whose code the trace ran: it stays the same object where code is reloaded into it."""
+
+    holder: Any  # a FunctionType, which mypy takes for a method
+    code: CodeType
+    defaults: Any
+    keyword_defaults: Any
+
+    @staticmethod
+    def of(function: FunctionType) -> FunctionGuard:
+        return FunctionGuard(function, function.__code__, function.__defaults__, function.__kwdefaults__)
+
+    @property
+    def name(self) -> str:
+        return str(self.holder.__name__)
+
+    def holds(self) -> bool:
+        held = self.holder
+        return (
+            held.__code__ is self.code
+            and held.__defaults__ is self.defaults
+            and held.__kwdefaults__ is self.keyword_defaults
+        )
 
 
 @frozen_by_identity
@@ -55,7 +94,7 @@ class ArrayGuard:
         return _layout(self.array) == self.layout
 
 
-Guard = Union[NameGuard, ArrayGuard]
+Guard = Union[NameGuard, FunctionGuard, ArrayGuard]
 
 
 def guards_hold(guards: tuple[Guard, ...]) -> bool:
@@ -68,6 +107,14 @@ def content(cell: CellType) -> Any:
     try:
         return cell.cell_contents
     except ValueError:
+        return ABSENT
+
+
+def set_in_context(variable: ContextVar[Any]) -> Any:
+    """What a context variable holds, or its default; ABSENT if nothing."""
+    try:
+        return variable.get()
+    except LookupError:
         return ABSENT
 
 

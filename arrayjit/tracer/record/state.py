@@ -9,18 +9,23 @@ nor 0.0 -0.0. It holds what it compares by identity, so that no identity is give
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from array import array
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from copy import copy
 from enum import Enum
+from io import IOBase
+from pathlib import PurePath
 from types import (
     BuiltinFunctionType,
     FunctionType,
     MappingProxyType,
     MemberDescriptorType,
     MethodType,
+    MethodWrapperType,
     ModuleType,
 )
 from typing import Any
@@ -51,6 +56,7 @@ _STATELESS = (
     BuiltinFunctionType,
     ModuleType,
     Enum,
+    *(ContextVar, IOBase, PurePath, type(os.environ)),  # seen by views of their own, see `names.outside`
 )
 # Loggers, threads, jitted functions: what changes in them is not what a computation reads.
 _NOT_READ = {__name__.partition(".")[0], "logging", "numpy", "threading"}
@@ -59,6 +65,7 @@ _BUFFERS = (memoryview, ctypes.Array, ctypes.Structure, ctypes.Union)
 _HOLDING = (*_PACKED, *_BUFFERS, ReferenceType)
 _MUTABLE = (list, deque, dict, set, *_PACKED)
 _ITEMS = (tuple, list, deque, set, frozenset)
+_DICT_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 _CONTAINERS = (list, dict, set, frozenset, deque, MappingProxyType)
 
 
@@ -103,15 +110,26 @@ def reachable(value: Any) -> Iterator[Any]:
 
 
 def _inside(value: Any) -> Iterable[Any]:
-    if type(value) is MethodType:
-        return (value.__self__,)
+    holder = _holder(value)
+    if holder is not None:
+        return (holder,)
     if isinstance(value, ReferenceType):
         return (value(),)
     if issubclass(type(value), Standing):
         return value.items  # type: ignore[no-any-return]
     if isinstance(value, (dict, MappingProxyType)):
-        return value.values()
+        return (*(key for key in value if type(key) not in _BY_VALUE), *value.values())
     return value if isinstance(value, _ITEMS) else (*attributes_of(value).values(), *_classes(value))
+
+
+def _holder(value: Any) -> Any:
+    """The object or container that a method or a view of a dict is of; None for any other value."""
+    if type(value) in _DICT_VIEWS:
+        return value.mapping
+    is_method = type(value) in (BuiltinFunctionType, MethodWrapperType)
+    if type(value) is MethodType or (is_method and isinstance(value.__self__, _CONTAINERS)):
+        return value.__self__
+    return None
 
 
 def _classes(value: Any) -> tuple[type, ...]:
@@ -153,7 +171,7 @@ def _attributes_read(value: Any) -> dict[str, Any]:
 
 def _is_polynomial(kind: type) -> bool:
     """Whether objects of the class are NumPy's polynomials: what they compute is in their attributes."""
-    return issubclass(kind, np.poly1d) or kind.__module__.startswith("numpy.polynomial.")
+    return issubclass(kind, np.poly1d) or str(kind.__module__).startswith("numpy.polynomial.")
 
 
 def _class_attributes(kind: type) -> dict[str, Any]:
@@ -168,7 +186,7 @@ def _class_attributes(kind: type) -> dict[str, Any]:
 
 
 def _home(kind: type) -> str:
-    return kind.__module__.partition(".")[0]
+    return str(kind.__module__).partition(".")[0]
 
 
 class Watch:
@@ -226,11 +244,12 @@ def _state(value: Any, visited: set[int]) -> Hashable:
         return value  # type: ignore[no-any-return]
     if issubclass(kind, tuple):
         return kind, tuple(_state(item, visited) for item in value)
+    holder = _holder(value)
+    if holder is not None:
+        return Same(value.__func__ if kind is MethodType else value), _state(holder, visited)
     if issubclass(kind, _STATELESS) or id(value) in visited:
         return Same(value)
     visited.add(id(value))
-    if kind is MethodType:
-        return Same(value.__func__), _state(value.__self__, visited)
     if issubclass(kind, _CONTAINERS):
         if issubclass(kind, (dict, MappingProxyType)):
             items: Hashable = tuple(_pairs(value.items(), visited))
@@ -270,4 +289,4 @@ def _numbers(attributes: Mapping[str, Any]) -> Iterator[Hashable]:
 
 def _pairs(items: Iterable[tuple[Any, Any]], visited: set[int]) -> Iterator[Hashable]:
     for name, item in items:
-        yield name, _state(item, visited)
+        yield name if type(name) is str else _state(name, visited), _state(item, visited)

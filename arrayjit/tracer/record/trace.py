@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import BuiltinMethodType, MethodType
 from typing import Any
 
 import numpy as np
@@ -175,7 +176,7 @@ class Trace:
 
     def watch(self, value: Any) -> None:
         """Remember the state of an object of the user's, of a method that of its object."""
-        value = getattr(value, "__self__", value)
+        value = value.__self__ if type(value) in (MethodType, BuiltinMethodType) else value
         if has_state(value):
             self._watched.append(Watch(value))
 
