@@ -278,6 +278,15 @@ def test_the_larger_of_numbers_and_arrays_of_no_axes() -> None:
         arrayjit.jit(written)(X)
 
 
+def test_types_are_called_over_conditions() -> None:
+    def converted(x: Any, choice: bool) -> Any:
+        first, second = x[0], x[1]
+        one = float(first if choice else second)
+        return one + (int if choice else float)(second) + float([y * 2 for y in (first, second)][choice])
+
+    as_in_python(converted, (X, True), (X, False))
+
+
 def test_clamped_bounds_of_slices() -> None:
     def windows(x: Any, k: int) -> Any:
         sums = np.zeros(len(x))

@@ -7,6 +7,7 @@ number has no result, OverflowError where the result is too large.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any
@@ -102,7 +103,9 @@ def power(*args: Any) -> Any:
         return math.pow(*args)
     zero = Const(0.0, F64)
     base, exponent = (_number(arg) for arg in args)
-    harmless = either(_any("isinf", (exponent,)), opposite(compare("less", exponent, zero)))
+    harmless = opposite(compare("less", exponent, zero))
+    if sys.version_info >= (3, 11):
+        harmless = either(_any("isinf", (exponent,)), harmless)
     defined = either(compare("not_equal", base, zero), harmless)
     require(current_trace(), defined, "ValueError", "math domain error")
     return _result("pow", "power", args)

@@ -31,6 +31,7 @@ __all__ = ["CONVERSIONS", "is_called", "scalar", "to_bool", "to_complex", "to_fl
 
 _VERSION = sys.version_info
 _CALLS = {"CALL": 0, "CALL_FUNCTION": 0, "CALL_FUNCTION_KW": 1, "PRECALL": 0}  # what lies above the arguments
+_ALWAYS_JUMPS = ("JUMP_FORWARD", "JUMP_ABSOLUTE")
 _NEUTRAL = frozenset(("EXTENDED_ARG", "NOP"))
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 _BELOW_ARGUMENTS = 2 if _VERSION >= (3, 13) else 1  # the callee, and from CPython 3.13 on a mark above it
@@ -137,31 +138,36 @@ _OF_ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 
 @lru_cache(maxsize=1024)
 def _is_callee(code: CodeType, at: int) -> bool:
-    """Whether what the instruction at `at` pushes is called; False where a jump hides it."""
+    """Whether what the instruction at `at` pushes is called; False where a loop hides it. Any of the ways that
+    code may go tells, since each finds the same on the stack: past conditions, and out of loops."""
     name, low_bit = dis.opname[code.co_code[at]], code.co_code[at + 1] & 1
     tells = (name == "LOAD_GLOBAL" and _VERSION >= (3, 11)) or (name == "LOAD_ATTR" and _VERSION >= (3, 12))
     if name == "LOAD_METHOD" or (tells and low_bit):
         return True
-    depth, before = 0, ""
-    for instruction in dis.get_instructions(code):
-        if instruction.offset == at:
-            if _HAS_MARK_BEFORE and name == "LOAD_ATTR" and before == "NULL + ":
-                return True
-            depth = 1
-        elif depth > 0:
-            if depth == 1 and instruction.opname in _OF_ATTRIBUTES:
-                return False
-            if (depth, instruction.opname) in _OF_CALLEES:
-                return True
-            above = _CALLS.get(instruction.opname)
-            if above is not None and instruction.arg == depth - _BELOW_ARGUMENTS - above:
-                return True
-            effect = dis.stack_effect(instruction.opcode, instruction.arg, jump=False)
-            depth += effect
-            is_taken = depth <= 1 and effect < 1 and instruction.opname not in _NEUTRAL
-            if is_taken or instruction.opcode in _JUMPS:
-                return False
-        before = instruction.argrepr[:7]
+    instructions = list(dis.get_instructions(code))
+    places = {instruction.offset: place for place, instruction in enumerate(instructions)}
+    place, depth = places[at], 1
+    if _HAS_MARK_BEFORE and name == "LOAD_ATTR" and instructions[place - 1].argrepr[:7] == "NULL + ":
+        return True
+    place += 1
+    while place < len(instructions):
+        instruction = instructions[place]
+        if depth == 1 and instruction.opname in _OF_ATTRIBUTES:
+            return False
+        if (depth, instruction.opname) in _OF_CALLEES:
+            return True
+        above = _CALLS.get(instruction.opname)
+        if above is not None and instruction.arg == depth - _BELOW_ARGUMENTS - above:
+            return True
+        jumps = instruction.opname == "FOR_ITER" or instruction.opname in _ALWAYS_JUMPS
+        effect = dis.stack_effect(instruction.opcode, instruction.arg, jump=jumps)
+        depth += effect
+        following = places[instruction.argval] if jumps else place + 1
+        is_jump = instruction.opcode in _JUMPS  # which takes the top at most
+        is_taken = depth <= 1 - is_jump and effect < 1 and instruction.opname not in _NEUTRAL
+        if is_taken or following <= place:
+            return False
+        place = following
     return False
 
 
