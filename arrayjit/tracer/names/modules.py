@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -58,31 +58,40 @@ _FOUND = (SymbolicArray, SymbolicInt, np.ndarray, np.memmap)
 """Arguments by which NumPy's protocols find us, so that others, such as shapes, stay what they are."""
 
 
+class Names(Protocol):
+    """What modules ask of the view of names: a Namespace."""
+
+    def of(self, value: Any) -> Any: ...
+    def globals_view(self, names: dict[str, Any]) -> Any: ...
+
+
 class ModuleView:
     """A module whose attributes are read through `read(names of the module, name, value)`, where the value is
     ABSENT if the module has no such name. It then may have a function that gives one."""
 
-    __slots__ = ("_module", "_read", "_seen")
+    __slots__ = ("_module", "_names", "_read")
 
     def __init__(
-        self,
-        module: ModuleType,
-        read: Callable[[Mapping[str, Any], str, Any], Any],
-        seen: Callable[[dict[str, Any]], Any],
+        self, module: ModuleType, names: Names, read: Callable[[Mapping[str, Any], str, Any], Any]
     ) -> None:
         object.__setattr__(self, "_module", module)
+        object.__setattr__(self, "_names", names)
         object.__setattr__(self, "_read", read)
-        object.__setattr__(self, "_seen", seen)
 
     @property
     def __dict__(self) -> Any:  # type: ignore[override]
-        return self._seen(vars(self._module))
+        return self._names.globals_view(vars(self._module))
 
     def __getattr__(self, name: str) -> Any:
         names = vars(self._module)
-        value = names.get(name, ABSENT)
-        seen = self._given(name) if value is ABSENT else self._read(names, name, value)
-        return as_called(seen, sys._getframe(1))
+        value, frame = names.get(name, ABSENT), sys._getframe(1)
+        if value is ABSENT:
+            seen = self._given(name)
+        elif getattr(frame.f_globals, "is_fixed", False):
+            seen = self._names.of(value)
+        else:
+            seen = self._read(names, name, value)
+        return as_called(seen, frame)
 
     def _given(self, name: str) -> Any:
         """What the module's own `__getattr__` gives, which may make the name one of the module's."""

@@ -68,6 +68,7 @@ _HOLDING_FUNCTIONS = {
     _CachedFunction: "__wrapped__",
 }
 _CONTAINERS = (list, dict, set, deque)
+_FIXED = ("numpy.", f"{__name__.partition('.')[0]}.tracer.")
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type, np.generic, np.dtype)
 _INSTALLED = tuple(
     {
@@ -330,10 +331,12 @@ class Namespace:
 
     def rebuilt(self, function: FunctionType) -> FunctionType:
         """The function over the view of its globals, closure and defaults."""
-        self._guards[id(function), ""] = FunctionGuard.of(function)
+        is_fixed = _is_fixed(function.__globals__)
+        if not is_fixed:
+            self._guards[id(function), ""] = FunctionGuard.of(function)
         named = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         cells = [self._cell(name, cell) for name, cell in named]
-        names = self._globals_view(function.__globals__)
+        names = self.globals_view(function.__globals__)
         closure = tuple(cell.ours for cell in cells)
         copied = FunctionType(function.__code__, names, function.__name__, None, closure or None)
         self.remember(function, copied)
@@ -345,7 +348,8 @@ class Namespace:
             copied.__defaults__ = tuple(map(self.nameless, function.__defaults__))
         if function.__kwdefaults__ is not None:
             given = function.__kwdefaults__
-            copied.__kwdefaults__ = {name: self.read(given, name, value) for name, value in given.items()}
+            read = self._seen if is_fixed else self.read
+            copied.__kwdefaults__ = {name: read(given, name, value) for name, value in given.items()}
         for cell in cells:
             self._fill(cell)
         self._objects.note(copied)
@@ -362,7 +366,7 @@ class Namespace:
             cell.value = self.read(cell.theirs, cell.name, held)
             cell.ours.cell_contents = cell.value
 
-    def _globals_view(self, names: dict[str, Any]) -> GlobalsView:
+    def globals_view(self, names: dict[str, Any]) -> GlobalsView:
         if isinstance(names, GlobalsView):
             return names
         view = self._globals.get(id(names))
@@ -375,10 +379,13 @@ class Namespace:
             return Fleeting("random", "numbers")
         is_pythons = module.__name__.partition(".")[0] in sys.stdlib_module_names
         if is_numpy(module):
-            return ModuleView(module, self._of_stateless, self._globals_view)
+            return ModuleView(module, self, self._of_stateless)
         if is_pythons or self._is_users_module(module):
-            return ModuleView(module, self.read, self._globals_view)
+            return ModuleView(module, self, self.read)
         return module
+
+    def _seen(self, holder: Mapping[str, Any], name: str, value: Any) -> Any:
+        return self.of(value)
 
     def _of_stateless(self, holder: Mapping[str, Any], name: str, value: Any) -> Any:
         """`read` of what has no state, as nothing has in NumPy's modules."""
@@ -425,19 +432,24 @@ class GlobalsView(dict[str, Any]):
     """The globals of a rebuilt function. LOAD_GLOBAL asks `__getitem__`; STORE_GLOBAL writes into the
     dict itself and never reaches the real globals."""
 
-    __slots__ = ("_names", "_namespace")
+    __slots__ = ("_names", "_namespace", "is_fixed")
 
     def __init__(self, names: dict[str, Any], namespace: Namespace, builtin_names: dict[str, Any]) -> None:
         super().__init__(__builtins__=builtin_names)
         self._names = names
         self._namespace = namespace
+        self.is_fixed = _is_fixed(names)
 
     def __getitem__(self, name: str) -> Any:
         if name in self:
             return super().__getitem__(name)
         value = self._names.get(name, ABSENT)
         if value is not ABSENT:
-            return as_called(self._namespace.read(self._names, name, value), sys._getframe(1))
+            namespace = self._namespace
+            seen = namespace.of(value) if self.is_fixed else namespace.read(self._names, name, value)
+            return as_called(seen, sys._getframe(1))
+        if self.is_fixed:
+            raise KeyError(name)
         self._namespace.depend(self._names, name, ABSENT)
         self._namespace.depend(vars(builtins), name, vars(builtins).get(name, ABSENT))
         raise KeyError(name)
@@ -454,6 +466,11 @@ def _is_installed(file: str) -> bool:
     if file.startswith("<frozen "):
         return True
     return path.startswith((*_INSTALLED, _PACKAGE)) or "site-packages" in path
+
+
+def _is_fixed(names: Mapping[str, Any]) -> bool:
+    """Whether globals are those of a module of NumPy's or of the tracer's, which stay as they are."""
+    return str(names.get("__name__")).startswith(_FIXED)
 
 
 def _functions_in(value: Any) -> Iterable[FunctionType]:
