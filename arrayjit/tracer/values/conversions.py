@@ -138,8 +138,8 @@ _OF_ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 
 @lru_cache(maxsize=1024)
 def _is_callee(code: CodeType, at: int) -> bool:
-    """Whether what the instruction at `at` pushes is called; False where a loop hides it. Any way that code may
-    go tells, since each finds the same on the stack: past conditions, and out of loops."""
+    """Whether what the instruction at `at` pushes is called; False where a loop hides it. Any way that code
+    may go tells, since each finds the same on the stack: past conditions, and out of loops."""
     name, low_bit = dis.opname[code.co_code[at]], code.co_code[at + 1] & 1
     tells = (name == "LOAD_GLOBAL" and _VERSION >= (3, 11)) or (name == "LOAD_ATTR" and _VERSION >= (3, 12))
     if name == "LOAD_METHOD" or (tells and low_bit):
