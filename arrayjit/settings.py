@@ -21,6 +21,7 @@ else:
 __all__ = [
     "CHECKS",
     "FAST",
+    "GET_VARIABLE",
     "MISLEADING",
     "Settings",
     "c_compiler_wanted",
@@ -127,6 +128,10 @@ def misleading() -> list[str]:
 def environment_for_numpy() -> dict[str, str]:
     """The environment of a process in which NumPy runs at its best."""
     return {name: value for name, value in os.environ.items() if name not in MISLEADING}
+
+
+GET_VARIABLE = os.getenv
+"""Python's function that reads a variable of the environment, which traced functions see another one for."""
 
 
 def variables() -> Mapping[str, str]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import cmath
+import datetime
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -718,6 +721,31 @@ def condition_that_a_handler_hides(x):
 @called_with(x6)
 def singular_values(x):
     return np.linalg.eigvals(x[None])  # here
+
+
+@called_with(x6)
+def roots_of_a_polynomial(x):
+    return np.roots(x)  # here
+
+
+@called_with(x6)
+def a_complex_function_of_python(x):
+    return cmath.polar(x[0])  # here
+
+
+@called_with(x6)
+def the_environment_as_a_whole(x):
+    return x + len(os.environ)  # here
+
+
+@called_with(x6)
+def a_file_that_is_read(x):
+    return x + float(open("factor.txt").read())  # here
+
+
+@called_with(x6)
+def the_date(x):
+    return x + datetime.date.today().day  # here
 
 
 @called_with(x6)

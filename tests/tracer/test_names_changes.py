@@ -108,7 +108,7 @@ def test_changes_of_outside_objects_are_refused_and_not_made(method: str, words:
         with pytest.raises(arrayjit.UnsupportedError, match=words) as caught:
             arrayjit.jit(getattr(model, method), target=target)(numbers())
         code = getattr(Model, method).__code__
-        lines = {line for _, _, line in code.co_lines()}
+        lines = {code.co_firstlineno, *(line for _, _, line in code.co_lines())}
         assert caught.value.loc is not None
         assert caught.value.loc.file == code.co_filename
         assert caught.value.loc.line in lines

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ...errors import DTypeError, NotAnArray, UnsupportedError
+from ...errors import DTypeError, NotAnArray
 from ..functions.adopted import numpy_program
 from ..record.guards import ABSENT, once_for_many_calls
 from ..record.registry import CREATION, METHODS
@@ -20,6 +20,7 @@ from ..record.trace import user_location
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_operand, constant_array, items_of
 from ..values.integer import SymbolicInt
+from ..values.protocols import unsupported
 from ..values.rows import LISTS
 from .builtin_view import as_called
 from .outside import the_same
@@ -142,12 +143,7 @@ class NumpyFunction:
             return _as_constants(self._function(*symbolic, **named))
         except NotAnArray as error:
             whole = f"{_module_name(self._function)}.{name}".replace("numpy", "np", 1)
-            raise UnsupportedError(
-                f"{whole} is not supported in a jitted function",
-                loc=error.loc,
-                details=error.details,
-                fix="call it outside the jitted function and pass the result as an argument",
-            ) from None
+            raise unsupported(whole, error.loc, error.details) from None
 
     def __repr__(self) -> str:
         return f"<{self._function!r} as seen by a traced function>"

@@ -42,6 +42,7 @@ import numpy as np
 
 from ...errors import DTypeError, UnsupportedError
 from ...frozen import slotted
+from ...settings import GET_VARIABLE, variables
 from ..functions.coordinates import traced_product
 from ..functions.mapping import Vectorized
 from ..loops.ranges import BUILTINS
@@ -54,7 +55,7 @@ from ..record.tree import Opened
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_operand
 from .builtin_view import PLAIN_FUNCTIONS, Builtins, as_called
-from .mathematics import MATH
+from .mathematics import MATH, of_plain_numbers
 from .modules import ModuleView, NdarrayView, NumpyFunction, Unreadable, array_method, is_numpy
 from .objects import Objects
 from .outside import Fleeting, given_anew, outside
@@ -264,6 +265,8 @@ class Namespace:
     def _builtin(self, function: Any) -> Any:
         if function in MATH:
             return MATH[function]
+        if function.__module__ == "cmath":
+            return of_plain_numbers(function)
         if isinstance(function.__self__, random.Random):
             return Fleeting(f"random.{function.__name__}", "numbers")
         if is_numpy(function):
@@ -311,7 +314,7 @@ class Namespace:
         if isinstance(function.__globals__, GlobalsView):
             return function
         if not self._is_users_function(function):
-            return self._getenv if function is os.getenv else given_anew(function) or function
+            return self._getenv if function is GET_VARIABLE else given_anew(function) or function
         if hasattr(function, "registry") and hasattr(function, "dispatch"):
             return self._dispatched(function)
         return self.rebuilt(function)
@@ -398,7 +401,7 @@ class Namespace:
 
     def _getenv(self, name: str, default: Any = None) -> Any:
         """`os.getenv`."""
-        return self.of(os.environ).get(name, default)
+        return self.of(variables()).get(name, default)
 
     def is_users(self, kind: type) -> bool:
         """Whether a class is defined by the user's code."""

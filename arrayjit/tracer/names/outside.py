@@ -8,7 +8,6 @@ variables: these are read where Python keeps them, and the trace depends on what
 from __future__ import annotations
 
 import functools
-import os
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
@@ -18,7 +17,7 @@ from types import BuiltinFunctionType
 from typing import Any
 
 from ...errors import UnsupportedError
-from ...settings import environment
+from ...settings import environment, variables
 from ..record.guards import ABSENT, once_for_many_calls, set_in_context
 from ..record.trace import user_location
 
@@ -109,7 +108,7 @@ def given_anew(function: Any) -> Fleeting | None:
 def outside(value: Any, read: Read) -> Any:
     """What stands for an object or a class of Python's own that tells of the world outside, or has such a
     class; None for others."""
-    if value is os.environ:
+    if value is variables():
         return Environment(read)
     if isinstance(value, ContextVar):
         return ContextView(value, read)
@@ -139,7 +138,7 @@ class Environment(Mapping[str, str]):
         held, key_of = environment()
         key = key_of(name)
         self._read(held, key, held.get(key, ABSENT))
-        return os.environ[name]
+        return variables()[name]
 
     def __iter__(self) -> Iterator[str]:
         raise the_same("going through os.environ", "items")

@@ -9,7 +9,6 @@ nor 0.0 -0.0. It holds what it compares by identity, so that no identity is give
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
 from array import array
 from collections import deque
@@ -34,6 +33,7 @@ from weakref import ReferenceType
 import numpy as np
 
 from ...frozen import frozen_by_identity
+from ...settings import variables
 
 __all__ = [
     "Same",
@@ -56,7 +56,7 @@ _STATELESS = (
     BuiltinFunctionType,
     ModuleType,
     Enum,
-    *(ContextVar, IOBase, PurePath, type(os.environ)),  # seen by views of their own, see `names.outside`
+    *(ContextVar, IOBase, PurePath, type(variables())),  # seen by views of their own, see `names.outside`
 )
 # Loggers, threads, jitted functions: what changes in them is not what a computation reads.
 _NOT_READ = {__name__.partition(".")[0], "logging", "numpy", "threading"}

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ...errors import NumberError, UnsupportedError
+from ...errors import Location, NumberError, UnsupportedError
 from ...ir.ops import OPS, Op
 from ..record.registry import FUNCTIONS, UFUNC_METHODS, AnyCallable, method
 from ..record.trace import current_trace, user_location
@@ -18,7 +18,7 @@ from .array import SymbolicArray
 from .elementwise import copy, elementwise, store
 from .layout import contiguity
 
-__all__ = ["ops_of"]
+__all__ = ["ops_of", "unsupported"]
 
 _IGNORED = {"subok": (True, False)}
 
@@ -142,9 +142,25 @@ def _signature(function: AnyCallable) -> inspect.Signature:
     return inspect.signature(function)
 
 
+_SYMMETRIC = {
+    "eig": "use np.linalg.eigh where the matrix is symmetric, or else ",
+    "eigvals": "use np.linalg.eigvalsh where the matrix is symmetric, or else ",
+}
+
+
 def _refuse(what: str) -> NoReturn:
-    raise UnsupportedError(
-        f"{what} is not supported in a jitted function",
-        loc=user_location(),
-        fix="call it outside the jitted function and pass the result as an argument",
+    raise unsupported(what, user_location())
+
+
+def unsupported(what: str, loc: Location | None, details: tuple[str, ...] = ()) -> UnsupportedError:
+    """The error of a function of NumPy's that has no counterpart of ours."""
+    name, reason = what.rpartition(".")[2], ""
+    instead = _SYMMETRIC.get(name, "")
+    if instead or name.endswith("roots"):
+        reason = ": whether it gives real or complex numbers depends on values"
+    return UnsupportedError(
+        f"{what} is not supported in a jitted function{reason}",
+        loc=loc,
+        details=details,
+        fix=instead + "call it outside the jitted function and pass the result as an argument",
     )
