@@ -17,7 +17,6 @@ from contextvars import ContextVar
 from copy import copy
 from enum import Enum
 from io import IOBase
-from pathlib import PurePath
 from types import (
     BuiltinFunctionType,
     FunctionType,
@@ -56,10 +55,10 @@ _STATELESS = (
     BuiltinFunctionType,
     ModuleType,
     Enum,
-    *(ContextVar, IOBase, PurePath, type(variables())),  # seen by views of their own, see `names.outside`
+    *(ContextVar, IOBase, type(variables())),  # seen by views of their own, see `names.outside`
 )
-# Loggers, threads, jitted functions: what changes in them is not what a computation reads.
-_NOT_READ = {__name__.partition(".")[0], "logging", "numpy", "threading"}
+# Loggers, threads, paths, jitted functions: what changes in them is not what a computation reads.
+_NOT_READ = {__name__.partition(".")[0], "logging", "numpy", "pathlib", "threading"}
 _PACKED = (array, bytearray)
 _BUFFERS = (memoryview, ctypes.Array, ctypes.Structure, ctypes.Union)
 _HOLDING = (*_PACKED, *_BUFFERS, ReferenceType)
