@@ -5,6 +5,7 @@ Linux tells both; elsewhere LLVM is asked, which takes much longer to load than 
 
 from __future__ import annotations
 
+import platform
 import sys
 from functools import cache
 from typing import TYPE_CHECKING
@@ -16,18 +17,24 @@ if TYPE_CHECKING:
 else:
     llvm = Late("llvmlite.binding")
 
-__all__ = ["features", "identity"]
+__all__ = ["features", "identity", "is_arm"]
 
 _CPUINFO = "/proc/cpuinfo"
 _ENOUGH = 16 << 10
 """Bytes that hold the first processor; the system takes its time to tell about each."""
 
 _MODEL = ("vendor_id", "cpu family", "model", "stepping", "CPU implementer", "CPU variant", "CPU part")
-_FEATURES = {
-    "flags": {"avx512_fp16": "avx512fp16", "avx512_vp2intersect": "avx512vp2intersect"},
-    "Features": {"asimd": "neon"},
-}
-"""By architecture, where features stand and what is called differently there."""
+_X86 = "flags", {"avx512_fp16": "avx512fp16", "avx512_vp2intersect": "avx512vp2intersect"}
+_ARM = "Features", {"asimd": "neon"}
+_FEATURES = {"x86_64": _X86, "aarch64": _ARM}
+"""By machine, where features stand and what is called differently there. Those of another machine are told
+where this one is emulated."""
+
+
+def is_arm() -> bool:
+    """Whether this is ARM64, on which NumPy gives what that processor's instructions give where they differ
+    from x86's: integers of floats that do not fit, and extremes of zeros."""
+    return platform.machine() in ("aarch64", "arm64")
 
 
 @cache
@@ -35,9 +42,9 @@ def features() -> frozenset[str]:
     """What code for this processor may use. Of x86 and ARM, what LLVM and Linux call by the same name, and
     `neon`; elsewhere all that LLVM knows."""
     told = _told()
-    for key, names in _FEATURES.items():
-        if key in told:
-            return frozenset(names.get(word, word) for word in told[key].split())
+    key, names = _FEATURES.get(platform.machine(), ("", {}))
+    if key in told:
+        return frozenset(names.get(word, word) for word in told[key].split())
     return frozenset(name for name, there in llvm.get_host_cpu_features().items() if there)
 
 

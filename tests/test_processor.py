@@ -44,10 +44,25 @@ Features\t: other
 """
 
 
-def test_of_an_ARM_processor_linux_tells_other_things(monkeypatch, tmp_path):
-    (tmp_path / "cpuinfo").write_text(ARM)
-    monkeypatch.setattr(processor, "_CPUINFO", str(tmp_path / "cpuinfo"))
+def write_cpuinfo(monkeypatch, folder, text):
+    (folder / "cpuinfo").write_text(text)
+    monkeypatch.setattr(processor, "_CPUINFO", str(folder / "cpuinfo"))
     for told in (processor.features, processor.identity, processor._told):
         told.cache_clear()
+
+
+def test_of_an_ARM_processor_linux_tells_other_things(monkeypatch, tmp_path):
+    write_cpuinfo(monkeypatch, tmp_path, ARM)
+    monkeypatch.setattr(processor.platform, "machine", lambda: "aarch64")
     assert processor.features() == {"fp", "neon", "evtstrm", "aes"}
     assert processor.identity() == "0x41 0xd0c aes evtstrm fp neon"
+
+
+@pytest.mark.parametrize(("machine", "text"), [("aarch64", "flags\t: avx2 fma\n"), ("x86_64", ARM)])
+def test_where_a_machine_is_emulated_the_features_of_the_other_one_are_not_its_own(
+    monkeypatch, tmp_path, machine, text
+):
+    write_cpuinfo(monkeypatch, tmp_path, text)
+    monkeypatch.setattr(processor.platform, "machine", lambda: machine)
+    known = llvm.get_host_cpu_features()
+    assert processor.features() == {name for name, there in known.items() if there}

@@ -19,7 +19,7 @@ from typing_extensions import assert_never
 
 from ..errors import CompilerBug
 from .assign import Assign, Bind, Branch, Check, Computation, Loop, Note, Statement, While
-from .evaluation import Evaluation
+from .evaluation import Evaluation, converted
 from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
 from .frame import Array, Frame, Number, Step, accumulate, spread
 from .index import Affine, Symbol, symbols_of
@@ -155,7 +155,7 @@ class _Interpreter:
                     raise CompilerBug(f"{applied} gives {result.dtype}, not {dtype.name}", stage="interp")
                 return result
             case Cast(arg=arg, dtype=dtype):
-                return self.value(arg, frame).astype(dtype.numpy)
+                return converted(self.value(arg, frame), dtype)
             case _:
                 assert_never(expr)
 

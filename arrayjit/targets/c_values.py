@@ -1,8 +1,7 @@
 """Scalar ops and conversions as C-like expressions.
 
 Ops are spelled by the `c` column of the op table. Arithmetic of integers is done without a sign, where it
-wraps around. Conversions have the meaning of `astype` on x86-64, for every value: a float that does not fit
-gives the smallest int32 or int64, cut down to a narrower type.
+wraps around. Conversions have the meaning of `astype` for every value, as `llvm_values` says.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from ..ir.dtype import BOOL, F32, F64, I32, I64, DType, Kind, named
 from ..ir.expr import constant as as_number
 from ..ir.ops import OPS, Op
 from ..ir.resolve import resolve
+from ..processor import is_arm
 from .c_text import Value, Writer, constant
 
 __all__ = ["apply", "cast", "fma", "identity"]
@@ -177,11 +177,28 @@ def cast(writer: Writer, value: Value, dtype: DType) -> Value:
 
 
 def _float_to_integer(writer: Writer, value: Value, dtype: DType) -> Value:
+    if is_arm():
+        wide = dtype if dtype.bits >= 32 else I32 if dtype.kind is Kind.INT else _U32
+        nearest = Value(f"{_to_nearest(writer, value.dtype, wide)}({value.text})", wide)
+        return cast(writer, nearest, dtype)
     if dtype is _U64:
         return Value(f"{_to_uint64(writer, value.dtype)}({value.text})", dtype)
     wide = I64 if dtype.bits == 64 or (dtype.kind is Kind.UINT and dtype.bits == 32) else I32
     whole = Value(f"{_to_signed(writer, value.dtype, wide)}({value.text})", wide)
     return cast(writer, whole, dtype)
+
+
+def _to_nearest(writer: Writer, source: DType, target: DType) -> str:
+    """A function that rounds towards zero; it gives the nearest integer for what is out of range, zero for
+    NaN."""
+    dialect, is_signed = writer.dialect, target.kind is Kind.INT
+    name, kind = f"{source.short}_to_{target.short}", dialect.types[target]
+    most, least = 2 ** (target.bits - is_signed) - 1, -(2 ** (target.bits - 1)) if is_signed else 0
+    beyond, lowest = (constant(dialect, float(limit), source).text for limit in (most + 1, least))
+    greatest, smallest = (constant(dialect, limit, target).text for limit in (most, least))
+    within = f"x < {lowest} ? {smallest} : x == x ? ({kind})x : 0"
+    body = f"return x >= {beyond} ? {greatest} : {within};"
+    return writer.helper(name, f"{kind} {name}({dialect.types[source]} x) {{ {body} }}")
 
 
 def _to_signed(writer: Writer, source: DType, target: DType) -> str:

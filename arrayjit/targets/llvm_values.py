@@ -1,9 +1,10 @@
 """Scalar ops and conversions as LLVM instructions, one lane or many.
 
-Ops are spelled by the `llvm` column of the op table. Conversions have the meaning of `astype` on x86-64,
-for every value: a float that does not fit gives the smallest int32 or int64, cut down to a narrower
-type. (For float to uint32 NumPy itself disagrees between contiguous arrays and scalars when the number is
-negative beyond int32; the scalar's result is taken.)
+Ops are spelled by the `llvm` column of the op table. Conversions have the meaning of `astype` for every
+value: a float that does not fit gives the smallest int32 or int64 on x86-64; on ARM64 the nearest integer of
+the sign and of 32 or 64 bits, and zero for NaN. Either is cut down to a narrower type. (Where NumPy itself
+disagrees between contiguous arrays and scalars, as for float to uint32 on x86-64 when the number is negative
+beyond int32, the scalar's result is taken.)
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ..ir.dtype import BOOL, F32, F64, I32, I64, DType, Kind, named
 from ..ir.expr import constant as as_number
 from ..ir.ops import OPS, Op
 from ..ir.resolve import resolve
-from ..processor import features
+from ..processor import features, is_arm
 from .llvm_tables import chosen
 from .llvm_text import LINE_BYTES, SLOT, Value, Writer, constant, vector_type
 from .llvm_truncated import truncated
@@ -55,8 +56,9 @@ EXACT = 1 << 53
 """Integers less than this are float64s."""
 CALLED_BYTES = 32
 """The vectors that functions of ops take."""
-KEEPING = "coldcc "
-"""How functions are called that leave what registers hold: of vectors their first 16 bytes."""
+KEEPING = "coldcc ", "preserve_allcc "
+"""How functions are called that leave what registers hold, of vectors their first 16 bytes, on x86 and on
+ARM, for which LLVM ends the process where it meets the other's."""
 MANY = 4
 """From so many lanes on they go through memory to be taken one by one."""
 _LIBM_ATTRIBUTES = "nounwind willreturn nobuiltin memory(none)"
@@ -290,7 +292,7 @@ def _called(
         parts = [[writer.shuffle(arg, range(n, n + part)) for arg in args] for n in range(0, lanes, part)]
         return writer.concatenated([_called(writer, op, definition, tuple(some), dtype) for some in parts])
     name = ".".join((op.name, *map(_mangled, args)))
-    convention = KEEPING if lanes == 1 else ""
+    convention = KEEPING[is_arm() or "neon" in writer.features] if lanes == 1 else ""
     if name not in writer.called:
         writer.called.add(name)
         function = Writer(beside=writer)
@@ -429,10 +431,24 @@ def _nonzero(writer: Writer, value: Value) -> Value:
 
 
 def _float_to_integer(writer: Writer, value: Value, dtype: DType) -> Value:
+    if is_arm():
+        return _saturated(writer, value, dtype)
     if dtype.kind is Kind.UINT and dtype.bits == 64:
         return _float_to_uint64(writer, value, dtype)
     wide = I64 if dtype.bits == 64 or (dtype.kind is Kind.UINT and dtype.bits == 32) else I32
     return _convert(writer, _instruction(wide, dtype), _truncated(writer, value, wide), dtype)
+
+
+def _saturated(writer: Writer, value: Value, dtype: DType) -> Value:
+    """Towards zero; the nearest integer of at least 32 bits for what is out of range, zero for NaN, as
+    `fcvtzs` and `fcvtzu` give it; of that the lowest bits."""
+    wide = dtype if dtype.bits >= 32 else named(f"{dtype.kind.value[0]}32")
+    sign = "s" if dtype.kind is Kind.INT else "u"
+    result = Value("", wide, value.lanes)
+    name = f"@llvm.fpto{sign}i.sat.{_mangled(result)}.{_mangled(value)}"
+    writer.declare(f"declare {result.type} {name}({value.type})")
+    whole = replace(result, text=writer.pure(f"call {result.type} {name}({value})"))
+    return _convert(writer, _instruction(wide, dtype), whole, dtype)
 
 
 def _truncated(writer: Writer, value: Value, dtype: DType) -> Value:
