@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from .dtype import BOOL
+from .dtype import BOOL, DType
 from .expr import Apply, Expr, dtype_of
-from .ops import OPS
+from .ops import OPS, Op
 
-__all__ = ["BEYOND", "both", "compare", "either", "is_nan", "one_of", "opposite"]
+__all__ = ["BEYOND", "both", "compare", "either", "is_compared", "is_nan", "one_of", "opposite"]
 
 BEYOND = {OPS["maximum"]: "greater", OPS["minimum"]: "less"}
 """How an extreme compares with what it is chosen over: of equal ones, zeros with signs among them, the last
-is taken, as NumPy does it down columns."""
+is taken, as NumPy does it down columns. Where such an extreme is a primitive, it is the target's to say."""
+
+
+def is_compared(op: Op, dtype: DType) -> bool:
+    """Is it an extreme that is found by comparing?"""
+    return op in BEYOND and op.definition((dtype, dtype)) is not None
 
 
 def compare(op: str, one: Expr, other: Expr) -> Expr:

@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from ..frozen import frozen_by_identity
+from ..processor import is_arm
 from . import references as reference
 from .definitions import complexes, elementary, error_function, hyperbolic, logarithms, roots, trigonometric
 from .definitions import expansions as define
@@ -156,6 +157,12 @@ def _not_bools(dtypes: Sequence[DType]) -> bool:
     return dtypes[0].kind is not Kind.BOOL
 
 
+def _is_compared(dtypes: Sequence[DType]) -> bool:
+    """Is an extreme found by comparing? ARM64 has instructions for those of floats, which NumPy uses there:
+    of two zeros they take the one that its sign tells."""
+    return not (is_arm() and dtypes[0] in (F32, F64))
+
+
 def _mixed(dtypes: Sequence[DType]) -> bool:
     return dtypes[0] is not dtypes[1]
 
@@ -257,16 +264,18 @@ _COMPARISON = (
     _comparison("greater_equal", "ge", "ge", ">="),
     _comparison("equal", "eq", "eq", "==", commutative=True),
     _comparison("not_equal", "ne", "ne", "!=", commutative=True),
-    Op("maximum", 2, np.maximum, "maximum", expand=define.maximum, expand_for=_not_bools,
-       llvm=_spelled(b="or"), c=_spelled(b="|"), identity=_least,
-       commutative=True, associative=True),
-    Op("minimum", 2, np.minimum, "minimum", expand=define.minimum, expand_for=_not_bools,
-       llvm=_spelled(b="and"), c=_spelled(b="&"), identity=_greatest,
-       commutative=True, associative=True),
-    Op("fmax", 2, np.fmax, "fmax", expand=define.fmax, identity=lambda d: float("nan") if d.is_float
-       else _least(d), commutative=True, associative=True),
-    Op("fmin", 2, np.fmin, "fmin", expand=define.fmin, identity=lambda d: float("nan") if d.is_float
-       else _greatest(d), commutative=True, associative=True),
+    Op("maximum", 2, np.maximum, "maximum", expand=define.maximum,
+       expand_for=lambda d: _not_bools(d) and _is_compared(d), llvm=_spelled("@llvm.maximum", b="or"),
+       c=_spelled("extreme", b="|"), identity=_least, commutative=True, associative=True),
+    Op("minimum", 2, np.minimum, "minimum", expand=define.minimum,
+       expand_for=lambda d: _not_bools(d) and _is_compared(d), llvm=_spelled("@llvm.minimum", b="and"),
+       c=_spelled("extreme", b="&"), identity=_greatest, commutative=True, associative=True),
+    Op("fmax", 2, np.fmax, "fmax", expand=define.fmax, expand_for=_is_compared,
+       llvm=_spelled("@llvm.maxnum"), c=_spelled("extreme"),
+       identity=lambda d: float("nan") if d.is_float else _least(d), commutative=True, associative=True),
+    Op("fmin", 2, np.fmin, "fmin", expand=define.fmin, expand_for=_is_compared,
+       llvm=_spelled("@llvm.minnum"), c=_spelled("extreme"),
+       identity=lambda d: float("nan") if d.is_float else _greatest(d), commutative=True, associative=True),
     Op("where", 3, np.where, llvm=_spelled(b="select"), c=_spelled(b="?:")),
     Op("rarely", 3, np.where, llvm=_spelled(b="select"), c=_spelled(b="?:")),
     Op("heaviside", 2, np.heaviside, "heaviside", expand=define.heaviside, cost=4.0),

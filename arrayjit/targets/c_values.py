@@ -53,6 +53,8 @@ def apply(writer: Writer, op: Op, args: tuple[Value, ...], dtype: DType) -> Valu
             return Value(f"{_table(writer, op, dtype)}({index.text})", dtype)
         case "popcount", (value,):
             return _popcount(writer, value, dtype)
+        case "extreme", (left, right):
+            return Value(f"{_extreme(writer, op, dtype)}({left.text}, {right.text})", dtype)
         case "-", (value,):
             return Value(f"-{value.operand}", dtype, is_atom=False)
         case _, (left, right) if spelling in _SIGNS:
@@ -141,6 +143,15 @@ def _popcount(writer: Writer, value: Value, dtype: DType) -> Value:
     unsigned = types[named(f"u{value.dtype.bits}")]
     text = f"{name}(({unsigned}){value.operand})"
     return Value(f"({types[dtype]}){text}", dtype, is_atom=False)
+
+
+def _extreme(writer: Writer, op: Op, dtype: DType) -> str:
+    """A function that chooses one of two floats, of zeros by their signs."""
+    kind, name = writer.dialect.types[dtype], f"{op.name}_{dtype.short}"
+    beyond, is_first = (">", "!signbit(x)") if op.name in ("maximum", "fmax") else ("<", "signbit(x)")
+    nan = "x" if op.name in ("maximum", "minimum") else "y"
+    body = f"return x {beyond} y || {nan} != {nan} ? x : x == y && {is_first} ? x : y;"
+    return writer.helper(name, f"{kind} {name}({kind} x, {kind} y) {{ {body} }}")
 
 
 def _table(writer: Writer, op: Op, dtype: DType) -> str:

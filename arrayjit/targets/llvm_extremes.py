@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import partial, reduce
 from itertools import zip_longest
 
-from ..ir.conditions import BEYOND
+from ..ir.conditions import BEYOND, is_compared
 from ..ir.dtype import BOOL, F32, F64, DType, named
 from ..ir.loops import Comment, Define, For, Prefetch, Update
 from ..ir.ops import OPS, Op
@@ -45,7 +45,7 @@ def forms_again(loop: For, lanes: int) -> frozenset[DType]:
 
 
 def _is_extreme(op: Op, dtype: DType) -> bool:
-    return op in BEYOND and dtype in (F32, F64)
+    return dtype in (F32, F64) and is_compared(op, dtype)
 
 
 def greatest(writer: Writer, op: Op, low: Value, high: Value) -> Value:

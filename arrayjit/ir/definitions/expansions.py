@@ -138,7 +138,7 @@ greater = _mixed("greater", False, True)
 greater_equal = _mixed("greater_equal", False, True)
 
 
-# Extremes. Of two zeros the second is taken, as NumPy's x86 loops do.
+# Extremes. Of two zeros the second is taken, as NumPy's x86 loops do; its ARM loops are primitives.
 
 
 def _pick(name: str, x: Term, y: Term) -> Term:

@@ -32,7 +32,7 @@ from itertools import pairwise
 
 from ...frozen import frozen
 from ...ir.code import Caps
-from ...ir.conditions import BEYOND, both, compare, one_of
+from ...ir.conditions import BEYOND, both, compare, is_compared, one_of
 from ...ir.dtype import BOOL, I32, I64
 from ...ir.expr import Apply, Cast, Const, Expr, Index, Local, Variable, constant
 from ...ir.index import Affine, Symbol
@@ -178,4 +178,6 @@ def _chosen(place: Update, extreme: Update) -> Iterator[Update]:
     cell, best, word = extreme.value, Local(extreme.variable), BEYOND[extreme.accum]
     _, here, before = place.value.args
     yield replace(place, value=one_of(compare(word, cell, best), here, before))
-    yield replace(extreme, value=one_of(compare(word, best, cell), best, cell), accum=None)
+    if is_compared(extreme.accum, extreme.variable.dtype):
+        extreme = replace(extreme, value=one_of(compare(word, best, cell), best, cell), accum=None)
+    yield extreme

@@ -26,7 +26,7 @@ from itertools import chain
 
 from ...frozen import frozen
 from ...ir.code import Caps
-from ...ir.conditions import BEYOND, compare, either, one_of
+from ...ir.conditions import BEYOND, compare, either, is_compared, one_of
 from ...ir.dtype import BOOL, F32, F64
 from ...ir.expr import Apply, Cast, Const, Expr, Load, Local, Variable
 from ...ir.loops import (
@@ -98,7 +98,14 @@ def unordered(kernel: Kernel, caps: Caps) -> Kernel:
 
 def _is_of_extremes(stmt: Stmt) -> bool:
     """Is it a step of an extreme that a loop forms, or does it look for a NaN?"""
-    return (isinstance(stmt, Update) and stmt.accum in BEYOND) or _is_nan(stmt)
+    return _is_step(stmt) or _is_nan(stmt)
+
+
+def _is_step(stmt: Stmt) -> bool:
+    """Is it a step of an extreme?"""
+    return (
+        isinstance(stmt, Update) and stmt.accum is not None and is_compared(stmt.accum, stmt.variable.dtype)
+    )
 
 
 Rule = Callable[[Sequence[Stmt], int], Iterable[Stmt]]
@@ -138,7 +145,7 @@ def _handed_on(loop: For) -> Variable | None:
     *steps, last = loop.body
     if loop.kind is not LoopKind.SEQUENTIAL or loop.trips is None or not isinstance(last, Update):
         return None
-    is_extreme = last.accum in BEYOND if last.accum else any(map(_is_nan, steps))
+    is_extreme = _is_step(last) if last.accum else any(map(_is_nan, steps))
     is_plain = all(isinstance(stmt, (Define, Prefetch)) for stmt in steps) and last.variable.dtype in (
         F32,
         F64,
