@@ -45,6 +45,9 @@ _FLAGS = (
 # Loops over lanes become vectors before they become copies, and what they add up stays in registers.
 _OF_GCC = ("--param=max-completely-peel-times=7", "-fno-loop-unroll-and-jam")
 
+# For ARM not every clang knows the other one, for x86 no compiler this one.
+_NATIVE = "-mcpu=native" if processor.is_arm() else "-march=native"
+
 # GCC 12 makes instructions with masks that it then does not know, of maxima of small integers for one.
 _BREAKS = "internal compiler error"
 _CAREFUL = "-O1"
@@ -90,7 +93,7 @@ class CCompiler:
 
     def _flags(self, code: Code, cpu: str) -> tuple[str, ...]:
         """What the code needs of the compiler; an effort of 2, the default, is C's third."""
-        machine = ["-march=native"]
+        machine = [_NATIVE]
         if cpu:
             machine = [f"-m{feature}" for feature in code.needs if feature != "neon"]
         if "avx512f" in code.needs:

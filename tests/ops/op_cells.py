@@ -211,6 +211,15 @@ REFERENCE_ERROR = {"erf": 1.0, "erfc": 2.5}
 ANY_ZERO = ("fmax", "fmin")
 
 
+ONE_BY_ONE = {"reciprocal"}
+"""Of the int32 zero NumPy's loops on ARM64 give another one at the end of an array."""
+
+
+def by_element(op: Op, args: Sequence[np.ndarray]) -> np.ndarray:
+    """What NumPy gives for each element alone."""
+    return np.array([op.ref(*numbers) for numbers in zip(*args, strict=True)], op.ref(*args).dtype)
+
+
 def check(op: Op, got: np.ndarray, args: Sequence[np.ndarray]) -> None:
     """The op's promise: NumPy's bits, or the error that its row publishes."""
     allowed = op.error(from_numpy(args[0].dtype)) if from_numpy(args[0].dtype).is_float else 0.0
@@ -220,5 +229,5 @@ def check(op: Op, got: np.ndarray, args: Sequence[np.ndarray]) -> None:
         )
     else:
         with np.errstate(all="ignore"):
-            want = np.asarray(op.ref(*args))
+            want = by_element(op, args) if op.name in ONE_BY_ONE else np.asarray(op.ref(*args))
         assert_same(got, want, args, zero_signs=op.name not in ANY_ZERO)

@@ -11,6 +11,7 @@ import pytest
 
 from arrayjit import jit, processor
 from arrayjit.passes.manager import optimize
+from arrayjit.runtime import c_compiler
 from arrayjit.targets.llvm import LlvmTarget
 from arrayjit.tracer.calls.function import trace_function
 
@@ -31,6 +32,9 @@ BEYOND = [
     ),
     *(math.inf, -math.inf, math.nan),
 ]
+
+
+assert c_compiler  # which knows what machine it is on by now
 
 
 @pytest.fixture
