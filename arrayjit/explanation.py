@@ -33,7 +33,8 @@ from .ir.walk import walk
 from .pages import page, save
 from .passes.analysis.accounts import locations, nests_of
 from .passes.manager import Program
-from .passes.pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS, Pass
+from .passes.pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS
+from .passes.table import Pass
 
 __all__ = ["Explanation", "Nest", "explained"]
 

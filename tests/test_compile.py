@@ -12,7 +12,8 @@ from arrayjit.compile import build
 from arrayjit.errors import CompilerBug, SettingError
 from arrayjit.ir.assign import Computation
 from arrayjit.passes import manager
-from arrayjit.passes.pipeline import ON_ASSIGNMENTS, Pass
+from arrayjit.passes.pipeline import ON_ASSIGNMENTS
+from arrayjit.passes.table import Pass
 from arrayjit.targets.interp import InterpTarget
 
 

@@ -20,7 +20,8 @@ from ..ir.loops import Kernel
 from ..ir.text import print_computation, print_kernel
 from ..ir.verify import verify_computation, verify_kernel
 from ..timeline import note
-from .pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS, OPTIONAL, Pass
+from .pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS, OPTIONAL
+from .table import Pass
 
 __all__ = ["Dump", "Optimized", "Program", "Watch", "optimize"]
 

@@ -9,15 +9,8 @@ kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from enum import Enum
-from typing import Generic, TypeVar, Union
-
-from ..frozen import frozen
 from ..ir.assign import Computation
-from ..ir.code import Caps
 from ..ir.loops import Kernel
-from ..late import Late
 from .bodies.afterwards import afterwards
 from .bodies.beforehand import beforehand
 from .bodies.bytewise import bytewise
@@ -132,50 +125,9 @@ from .structure.swap import swap
 from .structure.through import through
 from .structure.triple import triple
 from .structure.within import within
+from .table import CPU, GPU, Pass
 
-__all__ = ["LOWERING", "ON_ASSIGNMENTS", "ON_LOOPS", "OPTIONAL", "Hardware", "Pass"]
-
-Before = TypeVar("Before")
-After = TypeVar("After")
-
-
-class Hardware(Enum):
-    """What a pass is for."""
-
-    CPU = "cpu"
-    GPU = "gpu"
-
-
-BOTH = (Hardware.CPU, Hardware.GPU)
-CPU = (Hardware.CPU,)
-GPU = (Hardware.GPU,)
-
-
-@frozen
-class Pass(Generic[Before, After]):
-    """One row. `step` is the function, or the name of the one in `gpu/`."""
-
-    step: Union[Callable[[Before, Caps], After], str]
-    after: tuple[str, ...] = ()
-    why: str = ""
-    explained: Callable[[Before, After, Caps], Iterable[str]] | None = None
-    on: tuple[Hardware, ...] = BOTH
-
-    def suits(self, caps: Caps) -> bool:
-        """Is it for such hardware?"""
-        return (Hardware.CPU if caps.gpu is None else Hardware.GPU) in self.on
-
-    @property
-    def name(self) -> str:
-        return self.step if isinstance(self.step, str) else self.step.__name__
-
-    @property
-    def run(self) -> Callable[[Before, Caps], After]:
-        if not isinstance(self.step, str):
-            return self.step
-        found: Callable[[Before, Caps], After] = getattr(Late(f"{__package__}.gpu.{self.step}"), self.step)
-        return found
-
+__all__ = ["LOWERING", "ON_ASSIGNMENTS", "ON_LOOPS", "OPTIONAL"]
 
 ON_ASSIGNMENTS: tuple[Pass[Computation, Computation], ...] = (
     Pass(reals, why="no other pass knows complex numbers"),

@@ -17,7 +17,7 @@ from arrayjit.ir.loops import Kernel, Stmt
 from arrayjit.ir.ops import op
 from arrayjit.ir.walk import rewrite_bodies, rewrite_expressions, transform
 from arrayjit.passes import manager
-from arrayjit.passes.pipeline import Pass
+from arrayjit.passes.table import Pass
 from arrayjit.tracer.values.array import SymbolicArray
 
 

@@ -18,7 +18,7 @@ from written import Written
 import arrayjit
 from arrayjit.ir.code import Caps
 from arrayjit.passes.manager import optimize
-from arrayjit.passes.pipeline import Pass
+from arrayjit.passes.table import Pass
 from arrayjit.tracer.calls.function import trace_function
 from arrayjit.tracer.calls.signature import Declared
 

@@ -20,7 +20,8 @@ from arrayjit.ir.loops import Update
 from arrayjit.ir.text import print_kernel
 from arrayjit.passes import manager
 from arrayjit.passes.manager import optimize
-from arrayjit.passes.pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS, Hardware, Pass
+from arrayjit.passes.pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS
+from arrayjit.passes.table import Hardware, Pass
 
 TABLE: tuple[Pass, ...] = (*ON_ASSIGNMENTS, LOWERING, *ON_LOOPS)
 

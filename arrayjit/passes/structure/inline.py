@@ -45,11 +45,12 @@ from ...ir.assign import (
     statements,
 )
 from ...ir.code import Caps
-from ...ir.expr import Apply, Cast, Expr, Gather, Load, dtype_of
+from ...ir.expr import Expr, Gather, Load, dtype_of
 from ...ir.index import Affine, Symbol
 from ...ir.tensor import Tensor
 from ...ir.walk import substitute, transform, walk
 from ..analysis.access import given, loads
+from ..analysis.costs import cost_of, scalar_cost, size_of
 
 __all__ = ["CHEAP_COST", "CHEAP_LOADS", "MAX_NODES", "explain_inline", "inline"]
 
@@ -370,7 +371,7 @@ class _Inlining:
         the reader stands in a loop and the producer before it."""
         stmt = read.stmt
         indices = [index for index in read.indices[producer.tensor] if index is not None]
-        grown = read.size + len(indices) * (_size(producer.value) - 1)
+        grown = read.size + len(indices) * (size_of(producer.value) - 1)
         order = _loop_order(stmt)
         each_once = len(set(indices)) == 1 and not is_repeated and _is_permutation(indices[0], order)
         once = each_once and len(self.readers[producer.tensor]) == 1
@@ -379,7 +380,7 @@ class _Inlining:
         far = _reach(producer) > self.cache
         if grown > (FAR_NODES if far else MAX_NODES):
             return False
-        cost = (_scalar_cost if isinstance(stmt, Bind) else _cost)(producer.value)
+        cost = (scalar_cost if isinstance(stmt, Bind) else cost_of)(producer.value)
         reads = list(loads(producer.value))
         own = {symbol for symbol in producer.axes if symbol is not None}
         is_free = isinstance(producer.value, Load) if not own else cost <= CHEAP_COST
@@ -389,7 +390,7 @@ class _Inlining:
             return True
         if producer.tensor not in self.shifted and all(_in_step(producer, index, order) for index in indices):
             return False
-        if isinstance(stmt, Bind) and is_repeated and _cost(stmt.value) + self.whole(producer) > CHEAP_COST:
+        if isinstance(stmt, Bind) and is_repeated and cost_of(stmt.value) + self.whole(producer) > CHEAP_COST:
             return False
         if each_once and len(reads) > 1 and self.is_factor(producer):
             return False
@@ -406,7 +407,7 @@ class _Inlining:
         """The cost of a value and of what is made for it alone, as far as that matters: no part of a long
         chain is left to a loop. What is looked up is so in a loop as fast as elsewhere. `beside` leaves out
         what is made less often: only the rest would be computed as often as the value."""
-        cost, made = (_cost if beside else _scalar_cost)(producer.value), [producer]
+        cost, made = (cost_of if beside else scalar_cost)(producer.value), [producer]
         if any(isinstance(node, Gather) for node in walk(producer.value)):
             return cost
         while made and cost <= CHEAP_COST:
@@ -415,7 +416,7 @@ class _Inlining:
                 before = self.producers.get(tensor)
                 is_alone = before is not None and len(self.readers[tensor]) == 1
                 if before and is_alone and (not beside or _is_beside(before, last, index)):
-                    cost += _cost(before.value)
+                    cost += cost_of(before.value)
                     made.append(before)
         return cost
 
@@ -477,7 +478,7 @@ def _is_copy(stmt: Assign) -> bool:
 def _is_light(producer: _Producer) -> bool:
     """Is it, of a vector, a cell or one simple operation on it, such as a part of a conjugate?"""
     is_vector = sum(symbol is not None for symbol in producer.axes) == 1
-    return is_vector and _cost(producer.value) <= LIGHT_COST and len(list(loads(producer.value))) == 1
+    return is_vector and cost_of(producer.value) <= LIGHT_COST and len(list(loads(producer.value))) == 1
 
 
 def _axes(stmt: Assign) -> tuple[Symbol | None, ...] | None:
@@ -548,30 +549,6 @@ def _reach(producer: _Producer) -> int:
         return 0
     sizes = (dtype_of(node).itemsize for node in walk(producer.value))
     return tensor.nbytes // tensor.dtype.itemsize * max(tensor.dtype.itemsize, *sizes)
-
-
-def _size(expr: Expr) -> int:
-    return sum(1 for _ in walk(expr))
-
-
-def _cost(expr: Expr) -> float:
-    """The cost of computing an expression once, in adds, without its loads."""
-    total = 0.0
-    for node in walk(expr):
-        match node:
-            case Apply(op=op):
-                total += op.cost
-            case Cast() | Gather():
-                total += 1.0
-            case _:
-                pass
-    return total
-
-
-def _scalar_cost(expr: Expr) -> float:
-    """The same by itself, not in vectors: integers of memory get more bits as they are loaded."""
-    casts = [node for node in walk(expr) if isinstance(node, Cast) and isinstance(node.arg, Load)]
-    return _cost(expr) - sum(cast.dtype.is_integer and dtype_of(cast.arg).is_integer for cast in casts)
 
 
 def _depends(index: tuple[Affine, ...] | None, symbols: set[Symbol]) -> bool:
