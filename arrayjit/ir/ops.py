@@ -378,6 +378,8 @@ _MACHINE = (
        c=_spelled("", "/"), cost=25.0),
     Op("raw_remainder", 2, np.fmod, like="fmod", llvm=_spelled("frem", "srem", "urem"),
        c=_spelled("fmod{f}", "%"), cost=25.0),
+    # Of integers that may wrap around, whoever asks for a check of overflow.
+    Op("raw_subtract", 2, np.subtract, like="subtract", expand=define.wrapped_difference),
     Op("raw_upper_half", 2, reference.upper_half, like="floor_divide", expand=define.upper_half, apart=True,
        llvm=_spelled("", "upper"), cost=4.0),
     Op("square_below", 1, reference.square_below, like="sqrt", expand=roots.square_below, cost=80.0),

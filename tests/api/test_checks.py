@@ -262,6 +262,8 @@ def test_integers_that_overflow(
         (lambda x: np.argsort(x), np.array([3.0, 1.0, NAN])),
         (lambda x: np.argsort(x, kind="stable"), np.resize([3.0, -1.0, NAN, -NAN], 400)),
         (lambda x: np.sort(x), np.resize([3.0, -1.0, -0.0, INF, -INF], 400)),
+        (lambda x: np.sort(x), np.full(400, 0, np.uint64)),
+        (lambda x: np.sort(x), np.full(400, -(2**63))),
         (lambda x: np.median(x), np.resize([-(2**63), 2**63 - 1, -5], 400)),
         (lambda x: np.partition(x, 50)[50], np.resize([1.5, -INF, 0.0], 400)),
         (lambda x: np.searchsorted(np.arange(5.0), x), np.array([NAN, 2.5, 1e300])),

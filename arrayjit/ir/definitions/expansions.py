@@ -295,6 +295,11 @@ def divmod_remainder(x: Term, y: Term) -> Term:
 
 
 @definition
+def wrapped_difference(x: Term, y: Term) -> Term:
+    return x - y
+
+
+@definition
 def upper_half(x: Term, y: Term) -> Term:
     """By the products of the halves of both. Taken without their sign, negative numbers are larger by the
     power of two that their bits end at."""

@@ -16,7 +16,7 @@ time, largest values so far behind a zero 0.5.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ...frozen import frozen
 from ...ir.assign import ArrayParam
@@ -38,16 +38,29 @@ def directly(kernel: Kernel, caps: Caps) -> Kernel:
     params = (param for param in kernel.params if isinstance(param, ArrayParam))
     shown = {param.tensor.storage for param in params if param.access != "write"}
     theirs, body, notes = given(kernel.params), kernel.body, list[str]()
-    at = 0
+    users, at = _users(body), 0
     while at < len(body):
         copy = _Copy.of(body[at])
-        start = None if copy is None or copy.source in theirs else _start(body[:at], copy, shown)
-        if copy is None or start is None or counts(body)[copy.source] > counts(body[: at + 1])[copy.source]:
+        start = None
+        if copy is not None and copy.source not in theirs and users[copy.source][-1] == at:
+            first = users[copy.source][0]
+            start = first if first < at and _may_be_moved(body[first:at], copy, shown) else None
+        if copy is None or start is None:
             at += 1
             continue
         body = (*body[:start], *rewrite_cells(body[start:at], copy.cell), *body[at + 1 :])
+        users = _users(body)
         notes.append(f"directly: {copy.source} is made in {copy.into}")
     return kernel.with_body(body, notes)
+
+
+def _users(body: Sequence[Stmt]) -> Mapping[Tensor, Sequence[int]]:
+    """The statements of a body in which each array stands."""
+    found: dict[Tensor, list[int]] = {}
+    for place, stmt in enumerate(body):
+        for tensor in counts((stmt,)):
+            found.setdefault(tensor, []).append(place)
+    return found
 
 
 @frozen
@@ -91,28 +104,23 @@ class _Copy:
         return self.into, tuple(position.substitute(places) for position in self.at)
 
 
-def _start(body: Sequence[Stmt], copy: _Copy, shown: Collection[Tensor]) -> int | None:
-    """Where the steps begin that make what is copied after a body; None if that may not be made elsewhere, or
-    no step reads what others have made."""
-    used = counts(body)
-    start = next((n for n, stmt in enumerate(body) if counts((stmt,))[copy.source]), None)
-    if start is None or used[copy.source] < 2:
-        return None
-    steps = body[start:]
+def _may_be_moved(steps: Sequence[Stmt], copy: _Copy, shown: Collection[Tensor]) -> bool:
+    """Whether the steps may make elsewhere what is copied after them, and some read what others have made."""
+    used = counts(steps)
     inside = walk_statements(steps)
     touched = [pair for stmt in inside for pair in reads(stmt)]
     own = [pair for pair in touched if pair[0].storage is copy.source]
     stores = [stmt for stmt in inside if isinstance(stmt, Store) and stmt.tensor.storage is copy.source]
     own += [(stmt.tensor, stmt.index) for stmt in stores]
     is_read = any(tensor is copy.source for tensor, _ in touched)
-    if not is_read or counts(steps)[copy.into.storage] or len(own) < used[copy.source]:
-        return None
+    if not is_read or used[copy.into.storage] or len(own) < used[copy.source]:
+        return False
     if any(tensor is not copy.source or index is None for tensor, index in own):
-        return None
+        return False
     bound = {stmt.symbol for stmt in inside if isinstance(stmt, (Bind, For))}
     if not bound.isdisjoint(symbols_of(copy.at)):
-        return None
-    return None if copy.into.storage in shown and effects(steps, {}).leaves else start
+        return False
+    return not (copy.into.storage in shown and effects(steps, {}).leaves)
 
 
 def _is_all(loop: For, extent: Affine) -> bool:

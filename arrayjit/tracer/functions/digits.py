@@ -127,7 +127,7 @@ class _Span:
         least, greatest = (combined(name, keys.load, one) for name in ("minimum", "maximum"))
         bits = combined("bitwise_or", differing, Const(0, dtype))
         first = trace.compute((), I64, lambda _: zeros_below(bits.load(())), label="first")
-        above = Apply(op("subtract"), (greatest.load(()), least.load(())), dtype)
+        above = Apply(op("raw_subtract"), (greatest.load(()), least.load(())), dtype)
         last = trace.compute((), I64, lambda _: length_of(above), label="last")
         return _Span(least, first, last)
 
@@ -246,7 +246,7 @@ class _Place:
 
     def digit(self, key: Expr) -> Expr:
         dtype = dtype_of(key)
-        above = Apply(op("subtract"), (key, self.least), dtype)
+        above = Apply(op("raw_subtract"), (key, self.least), dtype)
         return bits_from(above, Cast(self.first, dtype), self.bits)
 
     def reached(self, key: Expr) -> Affine:

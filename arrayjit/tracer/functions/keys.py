@@ -96,7 +96,7 @@ def length_of(bits: Expr) -> Expr:
 def zeros_below(bits: Expr) -> Expr:
     """How many bits lie below the lowest one that is set, as an int64: all, if there is none."""
     dtype = dtype_of(bits)
-    before = Apply(op("subtract"), (bits, Const(1, dtype)), dtype)
+    before = Apply(op("raw_subtract"), (bits, Const(1, dtype)), dtype)
     below = Apply(op("bitwise_and"), (before, Apply(op("invert"), (bits,), dtype)), dtype)
     return Cast(Apply(op("popcount"), (below,), dtype), I64)
 

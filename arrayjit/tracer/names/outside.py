@@ -110,7 +110,7 @@ def outside(value: Any, read: Read) -> Any:
     class; None for others."""
     if value is variables():
         return Environment(read)
-    if isinstance(value, ContextVar):
+    if isinstance(value, ContextVar) and not value.name.startswith("numpy."):  # see `handling`
         return ContextView(value, read)
     if isinstance(value, IOBase) and type(value).__module__ in ("_io", "io"):
         return FileView(value)
