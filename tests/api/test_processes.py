@@ -322,7 +322,8 @@ def told(script: Path) -> str:
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
 def test_functions_that_are_made_compiled_and_dropped_leave_nothing_behind(tmp_path):
-    """Two thousand times, some until they are called without Python. In a process of its own, since the
+    """Two thousand times, some until they are called without Python, after as many others: only then has the
+    process all the memory that one of them needs. In a process of its own, since the
     memory that thousands of tests have freed is in pieces, which may not fit what one more needs."""
     script = tmp_path / "script.py"
     script.write_text(
@@ -333,12 +334,12 @@ import arrayjit
 import numpy as np
 
 x = np.ones(100)
-for cycle in range(1, 2001):
+for cycle in range(1, 4001):
     f = arrayjit.jit(lambda a, b: np.exp(a) * b + a)
     for _ in range(70 if cycle % 10 == 0 else 2):
         f(x, x)
     del f
-    if cycle in (500, 2000):
+    if cycle in (2000, 4000):
         gc.collect()
         print(Path("/proc/self/statm").read_text().split()[1], len(gc.get_objects()))
 """
