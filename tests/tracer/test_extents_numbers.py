@@ -115,9 +115,5 @@ def test_every_rule_has_its_test() -> None:
     quoted = [re.findall(r"`(test_\w+)`", rule) for rule in rules]
     assert all(quoted)
     files = (*here.glob("test_extents_*.py"), here.parent / "api" / "test_any_length.py")
-    written = {
-        name
-        for file in files
-        for name in re.findall(r"def (test_\w+)", file.read_text())
-    }
+    written = {name for file in files for name in re.findall(r"def (test_\w+)", file.read_text())}
     assert {name for names in quoted for name in names} <= written
