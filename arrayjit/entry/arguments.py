@@ -117,6 +117,7 @@ class Steps:
         low, high = self.ranges[number]
         source = self._sources[param] if param != _NO_PARAM else None
         one, other = _numbers(dtype)
+        length = self._length(array, is_shared=group is not None) if leaf in self.open_leaves else {}
         self._row(
             dtype,
             where,
@@ -131,15 +132,16 @@ class Steps:
             param=param,
             range=number,
             low=low - start,
-            high=high - start,
+            high=0 if length.get("row") else high - start,
             shared=int(not is_first),
             twin=self._twin(array, group),
             before=source.offset if isinstance(source, OverlapSource) else 0,
-            **(self._length(array, is_shared=group is not None) if leaf in self.open_leaves else {}),
+            **length,
         )
 
     def _length(self, array: np.ndarray, is_shared: bool) -> dict[str, int]:
-        """What is asked of the length of an array of any length. One that shares memory has this one."""
+        """What is asked of the length of an array of any length. One that shares memory has this one, and its
+        range ends where that of all who share it does, whatever its rows are."""
         length = len(array)
         least, most = (length, length) if is_shared else ends_of(length)
         param = self._lengths[length]
@@ -151,7 +153,7 @@ class Steps:
             "most": most,
             "length": param,
             "as_before": int(is_told),
-            "row": array.strides[0],
+            "row": 0 if is_shared else array.strides[0],
         }
 
     def _twin(self, array: np.ndarray, group: Overlap | None) -> int:

@@ -273,7 +273,7 @@ fixed:
   %high = field i64 %step <STEP_HIGH>
   br label %ranged
 open:
-  %openhigh = call i64 @open_bytes(ptr %step, ptr %value, ptr %pointers)
+  %openhigh = call i64 @open_end(ptr %step, ptr %value, ptr %pointers)
   %fitting = icmp ne i64 %openhigh, 0
   br i1 %fitting, label %ranged, label %no
 ranged:
@@ -325,8 +325,9 @@ no:
   ret i1 false
 }
 
-; The bytes of an array of any length, of which code is told; 0 where it is not as long as it has to be.
-define internal i64 @open_bytes(ptr %step, ptr %value, ptr %pointers) alwaysinline {
+; Where the range of an array of any length ends, of which code is told; 0 where it is not as long as it has
+; to be.
+define internal i64 @open_end(ptr %step, ptr %value, ptr %pointers) alwaysinline {
   %extents = field ptr %value <EXTENTS>
   %length = load i64, ptr %extents
   %least = field i64 %step <STEP_LEAST>
@@ -351,8 +352,10 @@ compare:
   br i1 %same, label %yes, label %no
 yes:
   %row = field i64 %step <STEP_ROW>
-  %bytes = mul i64 %length, %row
-  ret i64 %bytes
+  %rows = mul i64 %length, %row
+  %high = field i64 %step <STEP_HIGH>
+  %end = add i64 %high, %rows
+  ret i64 %end
 no:
   ret i64 0
 }

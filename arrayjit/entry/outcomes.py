@@ -261,10 +261,8 @@ def _cells(output: ViewOutput, units: Sequence[int]) -> _Cells:
 
 def _strides(source: FreshSource) -> tuple[int, ...]:
     """The strides in bytes of a new array along the axes that code sees."""
-    shape = [extent if isinstance(extent, int) else 0 for extent in source.shape]
-    if 0 in shape[1:] and not all(isinstance(extent, int) for extent in source.shape[1:]):
-        raise ThroughPython("the strides of a result differ from call to call")
-    return tuple(source.dtype.itemsize * prod(shape[axis + 1 :]) for axis in range(len(shape)))
+    behind = numbers_in((), source.shape[1:])
+    return tuple(source.dtype.itemsize * prod(behind[axis:]) for axis in range(len(source.shape)))
 
 
 def _maker(

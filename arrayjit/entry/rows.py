@@ -71,7 +71,8 @@ ROWS: Mapping[str, tuple[str, ...]] = {
         "PINNED_BYTES",
         "OWNED",
         # Of an array of any length: whether its first extent differs from call to call, between which ends,
-        # where code is told of it, whether an earlier array had the same, and the bytes of a row.
+        # where code is told of it, whether an earlier array had the same, and the bytes of a row, so many of
+        # which its range has behind HIGH.
         "IS_OPEN",
         "LEAST",
         "MOST",

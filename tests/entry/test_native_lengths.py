@@ -108,3 +108,18 @@ def test_parts_of_arguments(native, through_python):
     rest = arrayjit.jit(lambda x: x[1:], any_length="x")
     assert np.shares_memory(through_python(rest, x), x)
     assert rest(row(25)).shape == (24,)
+
+
+def test_memory_that_arrays_cover_together_is_told_from_that_of_others(native):
+    def f(x, y, z):
+        z[1:] += y[:-1]
+        return x.sum()
+
+    jitted = arrayjit.jit(f, any_length=("x", "y", "z"))
+    ours, theirs = row(60), row(60)
+    native(jitted, ours[:20], ours[10:40], row(30))
+    for start in (0, 5, 15, 25, 30):
+        z = slice(start, start + 30)
+        got, wanted = jitted(ours[:20], ours[10:40], ours[z]), f(theirs[:20], theirs[10:40], theirs[z])
+        np.testing.assert_array_equal(ours, theirs)
+        assert got == wanted
