@@ -1,16 +1,23 @@
-"""What it costs to compute an expression of assignments once, in additions."""
+"""What it costs to compute an expression once, in additions."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from ...ir.expr import Apply, Cast, Expr, Gather, Load, dtype_of
 from ...ir.walk import walk
 
-__all__ = ["cost_of", "scalar_cost", "size_of"]
+__all__ = ["cost_of", "cost_of_nodes", "scalar_cost", "size_of"]
 
 
 def size_of(expr: Expr) -> int:
     """The nodes of an expression."""
     return sum(1 for _ in walk(expr))
+
+
+def cost_of_nodes(nodes: Iterable[Expr]) -> float:
+    """The cost of the operations among nodes."""
+    return sum(node.op.cost for node in nodes if isinstance(node, Apply))
 
 
 def cost_of(expr: Expr) -> float:

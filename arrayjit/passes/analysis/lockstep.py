@@ -30,6 +30,7 @@ from ...ir.walk import (
 )
 from .access import Ranges, Region, distances, exists, loads, region
 from .cells import Cells
+from .costs import cost_of_nodes
 
 __all__ = ["added", "in_lockstep", "lockstep"]
 
@@ -91,7 +92,7 @@ def lockstep(loop: For, ranges: Ranges) -> tuple[Sequence[Stmt], For, Sequence[S
 
 
 def _work(body: Sequence[Stmt]) -> float:
-    return sum(node.op.cost for node in nodes_in(body) if isinstance(node, Apply))
+    return cost_of_nodes(nodes_in(body))
 
 
 def _with_values_where_put(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

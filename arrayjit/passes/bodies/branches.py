@@ -19,6 +19,7 @@ from ...ir.loops import Comment, Define, For, If, Stmt, Store, Update
 from ...ir.ops import OPS
 from ...ir.walk import rewrite_expressions, transform, walk
 from ..analysis.access import Ranges, exists, loads
+from ..analysis.costs import cost_of_nodes
 
 __all__ = ["without_branches"]
 
@@ -129,7 +130,7 @@ def _branch(body: Iterable[Stmt], ranges: Ranges) -> _Branch | None:
                 ends[Local(variable)] = value
             case _:
                 return None
-        work += sum(node.op.cost for node in walk(value) if isinstance(node, Apply))
+        work += cost_of_nodes(walk(value))
         if work > MOST or not all(_is_defined(node, ranges) for node in walk(value)):
             return None
         if any(tensor.storage in stored for tensor, _ in loads(value)):

@@ -52,11 +52,11 @@ from ...ir.walk import (
     rewrite_bodies,
     rewrite_expressions,
     substitute,
-    transform,
     walk,
 )
 from ..analysis.access import Range, exists
 from ..analysis.trips import enter
+from ..analysis.values import written_out
 
 __all__ = ["invariant"]
 
@@ -207,7 +207,7 @@ class _Nest:
             case Define(variable=variable, value=value) if variable not in self.updated:
                 found = bottom_up(value, self.made_of)
                 if found is not None:
-                    self.found[variable], self.values[variable] = found, self.written_out(value)
+                    self.found[variable], self.values[variable] = found, written_out(value, self.values)
                     return stmt
             case _:
                 pass
@@ -234,18 +234,12 @@ class _Nest:
         needed.update(locals_read(walk_statements((stmt,))))
         return stmt
 
-    def written_out(self, value: Expr) -> Expr:
-        def known(node: Expr) -> Expr:
-            return self.values.get(node.variable, node) if isinstance(node, Local) else node
-
-        return transform(value, known)
-
     def with_tables(self, value: Expr, around: tuple[For, ...]) -> Expr:
         """An expression with all that may be looked up."""
         if not any(map(_cost, walk(value))):
             return value
         found = bottom_up(value, self.made_of)
-        table = self.table(self.written_out(value), found, around) if found is not None else None
+        table = self.table(written_out(value, self.values), found, around) if found is not None else None
         if table is not None:
             return table.load()
         return rebuild(value, tuple(self.with_tables(child, around) for child in children(value)))

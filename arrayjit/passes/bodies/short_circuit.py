@@ -39,6 +39,7 @@ from ...ir.walk import (
     walk,
 )
 from ..analysis.access import mentioned
+from ..analysis.costs import cost_of_nodes
 from .certain import followed
 
 __all__ = ["short_circuit"]
@@ -123,7 +124,7 @@ def _only_for(test: tuple[Stmt, ...], used: Names) -> tuple[Stmt, ...]:
 def _is_worth(own: tuple[Stmt, ...], second: Expr) -> bool:
     """Is it much to compute, or read from an array?"""
     nodes = [*nodes_in(own), *walk(second)]
-    work = sum(node.op.cost for node in nodes if isinstance(node, Apply))
+    work = cost_of_nodes(nodes)
     return work >= WORTH or any(
         isinstance(node, Gather) or (isinstance(node, Load) and node.index) for node in nodes
     )

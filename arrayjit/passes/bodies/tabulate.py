@@ -71,6 +71,7 @@ from ...ir.walk import (
 from ..analysis.access import Range, Ranges, exists
 from ..analysis.lockstep import lockstep
 from ..analysis.trips import enter
+from ..analysis.values import written_out
 
 __all__ = ["tabulate"]
 
@@ -233,13 +234,7 @@ class _Step:
         if variable.dtype is I64:
             self.found[variable], self.values[variable] = _Found(variable), Local(INTEGER)
         elif (found := bottom_up(value, self.made_of)) is not None:
-            self.found[variable], self.values[variable] = found, self.written_out(value)
-
-    def written_out(self, value: Expr) -> Expr:
-        def known(node: Expr) -> Expr:
-            return self.values.get(node.variable, node) if isinstance(node, Local) else node
-
-        return transform(value, known)
+            self.found[variable], self.values[variable] = found, written_out(value, self.values)
 
     def with_tables(self, value: Expr, before: list[Stmt]) -> Expr:
         """An expression with all that can be looked up, and is not yet."""
@@ -248,7 +243,7 @@ class _Step:
             return value
         found = bottom_up(value, self.made_of)
         if found is not None and found.integer is not None and found.is_costly:
-            return self.looked_up(_Function(self.written_out(value)), Local(found.integer), before)
+            return self.looked_up(_Function(written_out(value, self.values)), Local(found.integer), before)
         return rebuild(value, tuple(self.with_tables(child, before) for child in children(value)))
 
     def looked_up(self, function: _Function, integer: Expr, before: list[Stmt]) -> Expr:

@@ -27,6 +27,7 @@ from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
 from ...ir.walk import locals_defined, nodes_in, rebuild, rewrite_bodies, symbols_read, walk
 from ..analysis.access import Range, Ranges, exists, loads
+from ..analysis.costs import cost_of_nodes
 from ..analysis.strides import parallel_nest, stride
 from ..analysis.trips import enter
 from ..analysis.values import in_place, written_out
@@ -109,7 +110,7 @@ class Product:
             if not (isinstance(stmt, Define) and stmt.variable is total.variable)
         )
         nodes = list(nodes_in(out))
-        is_light = sum(node.op.cost for node in nodes if isinstance(node, Apply)) <= LIGHT
+        is_light = cost_of_nodes(nodes) <= LIGHT
         in_registers = all(
             isinstance(node, (Apply, Const, Local))
             or (isinstance(node, Load) and stride(node.tensor, node.index, column) in (0, 1))

@@ -21,12 +21,13 @@ from ...frozen import slotted
 from ...ir.assign import ArrayParam
 from ...ir.boundaries import ALONE
 from ...ir.code import Caps
-from ...ir.expr import Apply, Load
+from ...ir.expr import Load
 from ...ir.index import Symbol, symbols_of
 from ...ir.loops import For, If, Kernel, LoopKind, Stmt, Store
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, nodes_in, rewrite_bodies
 from ..analysis.access import Effects, Range, Region, effects
+from ..analysis.costs import cost_of_nodes
 from ..analysis.repeats import may_repeat
 from ..analysis.strides import stride
 from ..analysis.trips import enter
@@ -86,7 +87,7 @@ class _Choice:
         alone = replace(self.kernel, body=(loop,), placement={}, notes=())
         inside = list(_usually(rare(alone, self.caps).body))
         nodes = list(nodes_in(inside))
-        work = sum(node.op.cost for node in nodes if isinstance(node, Apply))
+        work = cost_of_nodes(nodes)
         accesses = sum(isinstance(item, (Load, Store)) for item in (*nodes, *inside))
         return work <= LIGHT_COST * accesses
 

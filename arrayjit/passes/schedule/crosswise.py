@@ -36,7 +36,7 @@ from dataclasses import field, replace
 from ...frozen import slotted
 from ...ir.code import Caps
 from ...ir.dtype import BOOL
-from ...ir.expr import Apply, Gather, Load
+from ...ir.expr import Gather, Load
 from ...ir.index import Affine, Symbol, symbols_of
 from ...ir.loops import (
     Comment,
@@ -59,6 +59,7 @@ from ..analysis.access import Range, reads
 from ..analysis.accumulations import SHORT
 from ..analysis.carriers import carriers
 from ..analysis.copies import copy_body
+from ..analysis.costs import cost_of_nodes
 from ..analysis.private import is_private
 from ..analysis.repeats import weight
 from ..analysis.strides import affine_accesses, stride
@@ -465,7 +466,7 @@ def _pays(rows: _Rows) -> bool:
     gained, lost = _sums(rows)
     apart += gained
     nodes = nodes_in(rows.loop.body)
-    apart += sum(node.op.cost for node in nodes if isinstance(node, Apply)) // WORK
+    apart += cost_of_nodes(nodes) // WORK
     turned = sum(
         READ * tile.parts(tile.fetched) + WRITTEN * tile.parts(tile.kept) for tile in rows.tiles.values()
     )

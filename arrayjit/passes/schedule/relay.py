@@ -24,13 +24,13 @@ from itertools import product
 from ...frozen import frozen, slotted
 from ...ir.assign import ArrayParam
 from ...ir.code import Caps
-from ...ir.expr import Apply
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Comment, Define, For, Kernel, LoopKind, Stmt, Store, Update
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, nodes_in, rewrite_bodies
 from ..analysis.access import Effects, Range, Region, distances, effects
 from ..analysis.copies import copy_body
+from ..analysis.costs import cost_of_nodes
 from ..analysis.lockstep import lockstep
 from ..analysis.trips import enter
 
@@ -217,4 +217,4 @@ def _is_light(loop: For) -> bool:
 
 
 def _work(loop: For) -> float:
-    return sum(node.op.cost for node in nodes_in(loop.body) if isinstance(node, Apply))
+    return cost_of_nodes(nodes_in(loop.body))

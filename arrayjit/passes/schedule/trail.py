@@ -77,6 +77,7 @@ from ...ir.walk import (
 )
 from ..analysis.access import Range, effects
 from ..analysis.copies import copy_body, unless_once
+from ..analysis.costs import cost_of_nodes
 from ..analysis.handed import threads_for
 from ..analysis.private import is_private
 from ..analysis.strides import affine_accesses, stride
@@ -259,7 +260,7 @@ def _only_stores(loop: For) -> bool:
 
 
 def _cost(loop: For) -> float:
-    return sum(node.op.cost for node in nodes_in(loop.body) if isinstance(node, Apply))
+    return cost_of_nodes(nodes_in(loop.body))
 
 
 def _found(others: Sequence[Stmt], last: For) -> Sequence[Variable] | None:

@@ -44,6 +44,7 @@ from ...ir.ops import divides_integers
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, substitute, symbols_read, transform, walk
 from ..analysis.access import Range, exists, given, loop_range
+from ..analysis.costs import cost_of_nodes
 from .again import asked
 
 __all__ = ["asks_nothing_first", "early"]
@@ -197,7 +198,7 @@ def _computed(check: Check, makers: Sequence[Assign]) -> Check | None:
         if maker.index != maker.point or shape != maker.into.shape:
             return None
         condition = transform(condition, partial(_made, maker=maker))
-        if sum(node.op.cost for node in walk(condition) if isinstance(node, Apply)) > LIGHT:
+        if cost_of_nodes(walk(condition)) > LIGHT:
             return None
     again = replace(check, condition=condition)
     return again if _read((again,)).isdisjoint(assigned(tuple(makers))) else None
