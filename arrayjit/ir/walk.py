@@ -55,6 +55,7 @@ __all__ = [
     "rewrite_cells",
     "rewrite_expressions",
     "rewrite_loops",
+    "storages_read",
     "substitute",
     "substitute_assignments",
     "substitute_statements",
@@ -264,6 +265,14 @@ def locals_used(body: Iterable[Stmt]) -> set[Variable]:
     """The locals that a body reads or updates, in the statements inside too."""
     inside = list(walk_statements(tuple(body)))
     return locals_updated(inside) | set(locals_read(inside))
+
+
+def storages_read(exprs: Iterable[Expr]) -> Iterator[Tensor]:
+    """The storages that expressions read, each as often as they do."""
+    for expr in exprs:
+        for node in walk(expr):
+            if type(node) is Load or type(node) is Gather:
+                yield node.tensor.storage
 
 
 def symbols_read(expr: Expr) -> Iterator[Symbol]:

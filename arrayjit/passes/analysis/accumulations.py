@@ -10,8 +10,7 @@ from ...ir.index import Affine, Symbol
 from ...ir.loops import For, LoopKind, Stmt, Store, Update
 from ...ir.ops import Op
 from ...ir.tensor import Tensor
-from ...ir.walk import substitute
-from .access import loads
+from ...ir.walk import storages_read, substitute
 
 __all__ = ["EXACT", "SHORT", "Accumulation", "accumulation", "is_rounded", "sums_short_rows"]
 
@@ -68,7 +67,7 @@ def accumulation(loop: For) -> Accumulation | None:
     before = Load(tensor, tuple(position.substitute({along: along - 1}) for position in store.index))
     match store.value:
         case Apply(op=op, args=(first, value)) if first == before and before.index != store.index:
-            reads_itself = any(one.storage is tensor.storage for one, _ in loads(value))
+            reads_itself = tensor.storage in storages_read((value,))
         case _:
             return None
     if reads_itself or not op.associative or op.identity is None or tensor.dtype.is_complex:

@@ -26,7 +26,7 @@ from ...frozen import frozen
 from ...ir.code import Caps
 from ...ir.conditions import both, compare, one_of, opposite
 from ...ir.dtype import BOOL, I32, I64
-from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, constant
+from ...ir.expr import Apply, Cast, Const, Expr, Index, Load, Local, Variable, constant
 from ...ir.index import Affine, symbols_of
 from ...ir.loops import (
     Comment,
@@ -42,8 +42,16 @@ from ...ir.loops import (
     written_in,
 )
 from ...ir.ops import OPS, Op
-from ...ir.tensor import Tensor
-from ...ir.walk import expressions, kept, locals_read, locals_updated, rewrite_bodies, substitute, walk
+from ...ir.walk import (
+    expressions,
+    kept,
+    locals_read,
+    locals_updated,
+    rewrite_bodies,
+    storages_read,
+    substitute,
+    walk,
+)
 from ..analysis.access import reads
 from ..analysis.repeats import HEAVY, weight
 from ..analysis.values import Values, values_of, written_out
@@ -157,7 +165,9 @@ def _found_together(searches: Sequence[_Search], before: Sequence[Stmt]) -> list
     for search in searches:
         extreme = written_out(Local(search.extreme), known)
         step = _step(search, loop, extreme)
-        if step is None or not step.starts(ahead, between) or _reads(search.cell, written):
+        if step is None or not step.starts(ahead, between):
+            return None
+        if not written.isdisjoint(storages_read((search.cell,))):
             return None
         if steps.setdefault(step.update.variable, step) is not step:
             return None
@@ -180,11 +190,6 @@ def _is_same_way(one: For, other: For) -> bool:
         and ends == (other.lo, other.hi, other.step)
         and one.step == 1
     )
-
-
-def _reads(value: Expr, storages: Collection[Tensor]) -> bool:
-    nodes = (node for node in walk(value) if isinstance(node, (Gather, Load)))
-    return any(node.tensor.storage in storages for node in nodes)
 
 
 @frozen

@@ -43,8 +43,8 @@ from ...ir.walk import (
     locals_updated,
     rewrite_expressions,
     rewrite_loops,
+    storages_read,
 )
-from ..analysis.access import loads
 
 __all__ = ["guess"]
 
@@ -86,7 +86,7 @@ class _Step:
         changed = locals_updated(body)
         self.locals = changed - defined
         written = written_in(body)
-        read = {tensor.storage for stmt in body for expr in expressions(stmt) for tensor, _ in loads(expr)}
+        read = {storage for stmt in body for storage in storages_read(expressions(stmt))}
         self.cells: set[Tensor] = written & read
         self.waits: dict[Variable, float | None] = dict.fromkeys(self.locals, 0.0)
 

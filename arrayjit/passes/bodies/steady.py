@@ -44,7 +44,15 @@ from ...ir.loops import (
     written_in,
 )
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, kept, locals_defined, locals_updated, nodes_in, rewrite_bodies, walk
+from ...ir.walk import (
+    expressions,
+    kept,
+    locals_defined,
+    locals_updated,
+    rewrite_bodies,
+    storages_read,
+    walk,
+)
 from ..analysis.access import Range, exists
 from ..analysis.trips import enter
 
@@ -196,6 +204,5 @@ def _touched(body: Sequence[Stmt]) -> Counter[Tensor]:
     for stmt in walk_statements(tuple(body)):
         storage = written(stmt)
         found.update(() if storage is None else (storage,))
-        nodes = nodes_in((stmt,))
-        found.update(node.tensor.storage for node in nodes if isinstance(node, (Load, Gather)))
+        found.update(storages_read(expressions(stmt)))
     return found

@@ -47,8 +47,8 @@ from ...ir.loops import (
 )
 from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, kept, locals_read, rewrite_bodies
-from ..analysis.access import Range, loads, reads
+from ...ir.walk import expressions, kept, locals_read, rewrite_bodies, storages_read
+from ..analysis.access import Range, reads
 from ..analysis.carriers import carriers
 from ..analysis.copies import copy_body
 from ..analysis.lockstep import added
@@ -285,7 +285,7 @@ class _Scattering:
         combining = _Combining(targets, _uses(inside), self.free)
         found = _Scatter(replace(loop, body=combining.body(loop.body)), combining.ops)
         for stmt in walk_statements(found.loop.body):
-            read = {tensor.storage for expr in expressions(stmt) for tensor, _ in loads(expr)}
+            read = set(storages_read(expressions(stmt)))
             _require(targets.isdisjoint(read), "it reads what it changes")
             combines = isinstance(stmt, Store) and stmt.accum is not None
             _require(combines or written(stmt) not in targets, "it overwrites what it changes")

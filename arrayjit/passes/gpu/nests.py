@@ -34,8 +34,15 @@ from ...ir.loops import (
 )
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, locals_defined, locals_read, outer_updates, substitute_statements
-from ..analysis.access import Ranges, loads
+from ...ir.walk import (
+    expressions,
+    locals_defined,
+    locals_read,
+    outer_updates,
+    storages_read,
+    substitute_statements,
+)
+from ..analysis.access import Ranges
 from ..analysis.strides import affine_accesses, stride
 from ..analysis.trips import about
 from ..analysis.work import UNKNOWN_TRIPS
@@ -88,7 +95,7 @@ def _joins(outer: Sequence[For], before: Sequence[Stmt], inner: For) -> bool:
     if not all(isinstance(stmt, Define) for stmt in before):
         return False
     made = locals_defined(before)
-    read = {tensor.storage for stmt in before for expr in expressions(stmt) for tensor, _ in loads(expr)}
+    read = {storage for stmt in before for storage in storages_read(expressions(stmt))}
     return not any(
         (isinstance(stmt, Update) and stmt.variable in made)
         or (isinstance(stmt, (Store, Fill)) and stmt.tensor.storage in read)

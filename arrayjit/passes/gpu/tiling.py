@@ -30,8 +30,7 @@ from ...ir.index import Affine, Symbol, affine
 from ...ir.loops import Bind, Define, For, If, LoopKind, Stmt, Store
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, substitute
-from ..analysis.access import loads
+from ...ir.walk import expressions, storages_read, substitute
 from ..analysis.copies import Copying, unless_once
 from ..analysis.strides import stride
 from ..products.products import Product, Sum
@@ -318,7 +317,7 @@ class Tiling:
         """How many neighbours of a row a thread may store at once."""
         columns, written = self.product.columns, set[Tensor]()
         for stmt in self.product.epilogue:
-            read = {tensor.storage for expr in expressions(stmt) for tensor, _ in loads(expr)}
+            read = set(storages_read(expressions(stmt)))
             if read & written:
                 return 1
             if isinstance(stmt, Store):

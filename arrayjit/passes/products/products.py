@@ -25,8 +25,8 @@ from ...ir.index import Affine, Symbol
 from ...ir.loops import Define, For, LoopKind, Stmt, Store, Update
 from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
-from ...ir.walk import locals_defined, nodes_in, rebuild, rewrite_bodies, symbols_read, walk
-from ..analysis.access import Range, Ranges, exists, loads
+from ...ir.walk import locals_defined, nodes_in, rebuild, rewrite_bodies, storages_read, symbols_read, walk
+from ..analysis.access import Range, Ranges, exists
 from ..analysis.costs import cost_of_nodes
 from ..analysis.strides import parallel_nest, stride
 from ..analysis.trips import enter
@@ -284,7 +284,7 @@ def _chained(loop: For) -> Store | None:
     if len(values) <= len(before) or cell != Load(last.tensor, last.index):
         return None
     moves = any(not symbols.isdisjoint(position.symbols) for position in last.index)
-    again = any(tensor.storage is last.tensor.storage for part in values for tensor, _ in loads(part))
+    again = last.tensor.storage in storages_read(values)
     return None if moves or again else last
 
 

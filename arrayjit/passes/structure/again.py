@@ -27,10 +27,10 @@ from ...ir.assign import (
     statements,
 )
 from ...ir.code import Caps
-from ...ir.expr import Gather, Load
+from ...ir.expr import Load
 from ...ir.index import Affine, Symbol
 from ...ir.tensor import Tensor
-from ...ir.walk import kept, substitute, walk
+from ...ir.walk import kept, storages_read, substitute
 
 __all__ = ["again", "asked"]
 
@@ -80,7 +80,7 @@ class _Reduction:
         index = tuple(position.substitute(_named(statement)) for position in statement.index)
         left = tuple(symbol in axes for symbol, _ in statement.loops)
         what = asked(statement), left, statement.accum, statement.contract, statement.into.dtype
-        return _Reduction(what, statement.into, index, _read(statement))
+        return _Reduction(what, statement.into, index, frozenset(storages_read(expressions(statement))))
 
     def copied(self, other: Assign) -> Assign:
         """The same one done again, as a copy."""
@@ -101,11 +101,6 @@ def asked(statement: Assign | Check) -> Hashable:
     return extents, tuple(substitute(value, names) for value in expressions(statement))
 
 
-def _read(statement: Statement) -> frozenset[Tensor]:
-    nodes = (node for value in expressions(statement) for node in walk(value))
-    return frozenset(node.tensor.storage for node in nodes if isinstance(node, (Gather, Load)))
-
-
 def _once(body: Body) -> Body:
     done: dict[Hashable, tuple[int, _Reduction]] = {}
     made: dict[Hashable, int] = {}
@@ -121,7 +116,8 @@ def _once(body: Body) -> Body:
     for now, statement in enumerate(body, 1):
         if isinstance(statement, Check):
             since = made.setdefault(asked(statement), now)
-            if since < now and all(written.get(tensor, 0) <= since for tensor in _read(statement)):
+            read = storages_read(expressions(statement))
+            if since < now and all(written.get(tensor, 0) <= since for tensor in read):
                 continue
             made[asked(statement)] = now
         statement = rewrite_bodies(statement, _once)

@@ -20,11 +20,11 @@ from dataclasses import field, replace
 from ...frozen import frozen, slotted
 from ...ir.assign import Assign, Computation, Statement, expressions, rewrite_bodies, statements
 from ...ir.code import Caps
-from ...ir.expr import Expr, Gather, Load
+from ...ir.expr import Expr, Load
 from ...ir.index import Affine
 from ...ir.tensor import Tensor
-from ...ir.walk import substitute, transform, walk
-from ..analysis.access import given, loads
+from ...ir.walk import storages_read, substitute, transform, walk
+from ..analysis.access import given
 
 __all__ = ["chain"]
 
@@ -46,8 +46,7 @@ def _read_once(computation: Computation) -> frozenset[Tensor]:
     for stmt in statements(computation.body):
         if isinstance(stmt, Assign):
             writes[stmt.into.storage] += 1
-        nodes = (node for expr in expressions(stmt) for node in walk(expr))
-        reads.update(node.tensor.storage for node in nodes if type(node) is Load or type(node) is Gather)
+        reads.update(storages_read(expressions(stmt)))
     once = frozenset(tensor for tensor, number in writes.items() if number == reads[tensor] == 1)
     return once - given(computation.params)
 
@@ -93,7 +92,7 @@ class _Linking:
                 stmt = self.linked(stmt, taken)
                 if stmt.into in self.once and stmt.into.wish is None and _is_plain(stmt):
                     size = sum(1 for _ in walk(stmt.value))
-                    reads = frozenset(tensor.storage for tensor, _ in loads(stmt.value))
+                    reads = frozenset(storages_read((stmt.value,)))
                     values[stmt.into] = _Value(stmt, number, size, reads)
             else:
                 stmt = rewrite_bodies(stmt, self.body)

@@ -45,7 +45,7 @@ from ...ir.index import Affine, Symbol, symbols_of
 from ...ir.journal import FIELDS, given, journal_of, new_journal, shown_cell
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import substitute, walk
+from ...ir.walk import storages_read, substitute, walk
 from ..analysis.access import Range
 from .log import as_cell
 
@@ -184,7 +184,7 @@ class _Checking:
         if not ops:
             yield assign
             return
-        overwrites = _reads(value, assign.into)
+        overwrites = assign.into.storage in storages_read((value,))
         if not overwrites:
             yield assign
         fails = both(is_nan(value), opposite(_any_nan(value)))
@@ -260,7 +260,7 @@ class _Checking:
         outer, inner = _split(assign)
         cell = Load(assign.into, assign.index)
         start = cell if assign.initial is None else assign.initial
-        overwrites = _reads(assign.value, assign.into) or _reads(start, assign.into)
+        overwrites = assign.into.storage in storages_read((assign.value, start))
         had = Tensor("had_nan", (), BOOL)
         read = _or(_any_nan(assign.value), _any_nan(start))
         if overwrites:
@@ -430,13 +430,6 @@ def _lost(arg: Expr, cast: Cast) -> Expr | None:
     back = compare("not_equal", Cast(cast, source), arg)
     signs = [compare("less", node, Const(0, dtype_of(node))) for node in (arg, cast)]
     return either(back, compare("not_equal", signs[0], signs[1]))
-
-
-def _reads(value: Expr, tensor: Tensor) -> bool:
-    """Whether an expression reads the memory of a tensor."""
-    return any(
-        isinstance(node, (Load, Gather)) and node.tensor.storage is tensor.storage for node in walk(value)
-    )
 
 
 def _any_nan(value: Expr) -> Expr:

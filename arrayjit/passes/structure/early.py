@@ -42,7 +42,7 @@ from ...ir.expr import Apply, Const, Expr, Gather, Load
 from ...ir.index import Affine, Symbol, symbols_of
 from ...ir.ops import divides_integers
 from ...ir.tensor import Tensor
-from ...ir.walk import kept, substitute, symbols_read, transform, walk
+from ...ir.walk import kept, storages_read, substitute, symbols_read, transform, walk
 from ..analysis.access import Range, exists, given, loop_range
 from ..analysis.costs import cost_of_nodes
 from .again import asked
@@ -229,9 +229,8 @@ def _is_one(statement: Statement, of: Sequence[Statement]) -> bool:
 
 def _read(body: Iterable[Statement]) -> set[Tensor]:
     """The storages that statements read."""
-    inside = (each for statement in body for each in statements((statement,)))
-    nodes = (node for each in inside for expr in expressions(each) for node in walk(expr))
-    return {node.tensor.storage for node in nodes if isinstance(node, (Gather, Load))}
+    inside = statements(tuple(body))
+    return {storage for statement in inside for storage in storages_read(expressions(statement))}
 
 
 def _symbols(statement: Assign | Check) -> Iterator[Symbol]:

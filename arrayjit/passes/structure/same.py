@@ -36,7 +36,7 @@ from ...ir.code import Caps
 from ...ir.expr import Expr, Gather, Load, dtype_of
 from ...ir.index import Affine, Symbol
 from ...ir.tensor import Tensor
-from ...ir.walk import kept, substitute_assignments, transform, walk
+from ...ir.walk import kept, storages_read, substitute_assignments, transform, walk
 from ..analysis.access import given
 
 __all__ = ["same"]
@@ -140,7 +140,7 @@ class _Numbering:
             return self.content[value.tensor]
         value = transform(value, rule)
         since, number = self.numbers.get(value, (-1, None))
-        if number is None or any(self.written.get(tensor, 0) > since for tensor in _read(value)):
+        if number is None or any(self.written.get(tensor, 0) > since for tensor in storages_read((value,))):
             number = Load(Tensor("value", (), dtype_of(value)), ())
             self.numbers[value] = self.now, number
         return number
@@ -151,10 +151,6 @@ class _Numbering:
         for tensor in written:
             self.written[tensor] = self.now
             self.content.pop(tensor, None)
-
-
-def _read(value: Expr) -> set[Tensor]:
-    return {node.tensor.storage for node in walk(value) if isinstance(node, (Load, Gather))}
 
 
 def _sizes(body: Body) -> Iterator[Symbol]:

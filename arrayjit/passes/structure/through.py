@@ -29,7 +29,7 @@ from ...ir.code import Caps
 from ...ir.expr import Expr, Gather, Index, Load
 from ...ir.index import Affine, Symbol
 from ...ir.tensor import Tensor
-from ...ir.walk import kept, substitute, transform, walk
+from ...ir.walk import kept, storages_read, substitute, transform, walk
 
 __all__ = ["through"]
 
@@ -81,8 +81,7 @@ class _Copy:
 
     @property
     def reads(self) -> set[Tensor]:
-        found = {node.tensor.storage for node in walk(self.value) if isinstance(node, (Load, Gather))}
-        return found | {self.into}
+        return {*storages_read((self.value,)), self.into}
 
     @staticmethod
     def of(assign: Assign) -> _Copy | None:

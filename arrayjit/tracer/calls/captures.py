@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from ...errors import UnsupportedError
 from ...ir.assign import Assign, Statement, expressions, statements
-from ...ir.expr import Gather, Load
 from ...ir.tensor import Tensor
-from ...ir.walk import walk
+from ...ir.walk import storages_read
 from ..record.foreign import needs_copy
 from ..record.resident import layout_of
 from ..record.trace import Trace, user_location
@@ -16,15 +15,13 @@ from ..values.array import SymbolicArray
 from .binding import CapturedSource
 from .parameters import may_overlap_itself
 
-__all__ = ["captured_sources", "forget_unused", "loaded"]
+__all__ = ["captured_sources", "forget_unused"]
 
 
 def forget_unused(trace: Trace, leaves: Sequence[SymbolicArray]) -> None:
     """Keep of the captured arrays those that the program uses: the items of a list are captured together."""
     used = {leaf.cells.tensor.storage for leaf in leaves}
-    used.update(
-        tensor.storage for statement in statements(tuple(trace.statements)) for tensor in _used(statement)
-    )
+    used.update(storage for statement in statements(tuple(trace.statements)) for storage in _used(statement))
     trace.captured = [(tensor, array) for tensor, array in trace.captured if tensor in used]
 
 
@@ -43,15 +40,7 @@ def captured_sources(trace: Trace) -> Iterator[CapturedSource]:
 
 
 def _used(statement: Statement) -> Iterator[Tensor]:
-    """The tensors that stand directly in a statement."""
+    """The storages that a statement writes or reads itself."""
     if isinstance(statement, Assign):
-        yield statement.into
-    yield from loaded(statement)
-
-
-def loaded(statement: Statement) -> Iterator[Tensor]:
-    """The tensors that a statement reads itself."""
-    for expression in expressions(statement):
-        for node in walk(expression):
-            if isinstance(node, (Load, Gather)):
-                yield node.tensor
+        yield statement.into.storage
+    yield from storages_read(expressions(statement))

@@ -17,9 +17,11 @@ from ...ir.assign import (
     Param,
     Statement,
     assigned,
+    expressions,
     statements,
 )
 from ...ir.tensor import Tensor
+from ...ir.walk import storages_read
 from .binding import (
     ArgumentOutput,
     ArgumentSource,
@@ -31,7 +33,6 @@ from .binding import (
     SizedOutput,
     ViewOutput,
 )
-from .captures import loaded
 from .function import Traced
 from .renaming import Renaming
 
@@ -77,7 +78,7 @@ def _fits(argument: Param, result: Param, body: Sequence[Statement]) -> bool:
 
 
 def _read(statement: Statement) -> set[Tensor]:
-    return {tensor.storage for part in statements((statement,)) for tensor in loaded(part)}
+    return {storage for part in statements((statement,)) for storage in storages_read(expressions(part))}
 
 
 def _merged(traced: Traced, places: Mapping[int, int]) -> Traced:
