@@ -67,6 +67,7 @@ __all__ = [
     "mentioned",
     "reads",
     "region",
+    "visible",
 ]
 
 Range = tuple[int, int]
@@ -223,6 +224,13 @@ def loop_range(lo: Affine, hi: Affine, step: int, ranges: Ranges) -> Range | Non
 def given(params: Iterable[Param]) -> frozenset[Tensor]:
     """The storages that come from the caller; all others are temporaries."""
     return frozenset(param.tensor.storage for param in params if isinstance(param, ArrayParam))
+
+
+def visible(params: Iterable[Param]) -> frozenset[Tensor]:
+    """The storages that the caller sees before the call, and after one that raises an exception; not those of
+    results alone."""
+    arrays = (param for param in params if isinstance(param, ArrayParam))
+    return frozenset(param.tensor.storage for param in arrays if param.access != "write")
 
 
 def loads(expr: Expr) -> list[tuple[Tensor, tuple[Affine, ...] | None]]:

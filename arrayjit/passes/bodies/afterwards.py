@@ -44,10 +44,9 @@ from ...ir.loops import (
     written_in,
 )
 from ...ir.ops import OPS
-from ...ir.params import ArrayParam
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, nodes_in, rewrite_bodies, walk
-from ..analysis.access import Range, exists, given, reads
+from ..analysis.access import Range, exists, reads, visible
 from ..analysis.carriers import carriers, upwards
 from ..analysis.copies import copy_body
 from ..analysis.repeats import weight
@@ -70,8 +69,7 @@ DIVISIONS = {OPS[name] for name in ("floor_divide", "remainder", "fmod", "raw_di
 
 def afterwards(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such loop before a second one."""
-    params = (p for p in kernel.params if not (isinstance(p, ArrayParam) and p.access == "write"))
-    seen, ranges = given(params), dict[Symbol, Range]()
+    seen, ranges = visible(kernel.params), dict[Symbol, Range]()
 
     def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return kept(body, [new for stmt in body for new in statement(stmt)])

@@ -22,13 +22,12 @@ from dataclasses import field, replace
 from itertools import product
 
 from ...frozen import frozen, slotted
-from ...ir.assign import ArrayParam
 from ...ir.code import Caps
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Comment, Define, For, Kernel, LoopKind, Stmt, Store, Update
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, nodes_in, rewrite_bodies
-from ..analysis.access import Effects, Range, Region, distances, effects
+from ..analysis.access import Effects, Range, Region, distances, effects, visible
 from ..analysis.copies import copy_body
 from ..analysis.costs import cost_of_nodes
 from ..analysis.lockstep import lockstep
@@ -56,8 +55,7 @@ PLAIN = (Comment, Define, Store, Update)
 
 def relay(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such loop along with others."""
-    params = (param for param in kernel.params if isinstance(param, ArrayParam))
-    relaying = _Relaying({param.tensor.storage for param in params if param.access != "write"})
+    relaying = _Relaying(visible(kernel.params))
     return kernel.with_body(relaying.body(kernel.body), relaying.notes)
 
 

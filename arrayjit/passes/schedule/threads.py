@@ -33,10 +33,9 @@ from ...ir.expr import Apply, Const
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Barrier, Bind, For, Kernel, LoopKind, Place, PlaceKind, Raise, Stmt, walk_statements
 from ...ir.ops import OPS
-from ...ir.params import ArrayParam
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, outer_updates, rewrite_bodies
-from ..analysis.access import Range, given
+from ..analysis.access import Range, given, visible
 from ..analysis.accounts import nests_of, seen_loops
 from ..analysis.carriers import carriers
 from ..analysis.handed import handed_on, touched_alone
@@ -115,14 +114,9 @@ class _Sharing:
     @staticmethod
     def of(kernel: Kernel, caps: Caps) -> _Sharing:
         uses, row_bytes = counts(kernel.body), caps.l1_bytes // 4
-        seen = given(
-            param
-            for param in kernel.params
-            if not (isinstance(param, ArrayParam) and param.access == "write")
-        )
         return _Sharing(
             given=given(kernel.params),
-            seen=seen,
+            seen=visible(kernel.params),
             scratch=frozenset(kernel.placed(PlaceKind.SCRATCH)),
             uses=uses,
             threads=caps.threads,

@@ -19,14 +19,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ...frozen import frozen
-from ...ir.assign import ArrayParam
 from ...ir.code import Caps
 from ...ir.expr import Load
 from ...ir.index import Affine, Symbol, symbols_of
 from ...ir.loops import Bind, For, Kernel, LoopKind, Stmt, Store, walk_statements
 from ...ir.tensor import Tensor
 from ...ir.walk import rewrite_cells
-from ..analysis.access import effects, given, reads
+from ..analysis.access import effects, given, reads, visible
 from ..analysis.strides import parallel_nest
 from ..analysis.uses import counts
 
@@ -35,8 +34,7 @@ __all__ = ["directly"]
 
 def directly(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel without such copies."""
-    params = (param for param in kernel.params if isinstance(param, ArrayParam))
-    shown = {param.tensor.storage for param in params if param.access != "write"}
+    shown = visible(kernel.params)
     theirs, body, notes = given(kernel.params), kernel.body, list[str]()
     users, at = _users(body), 0
     while at < len(body):

@@ -23,7 +23,6 @@ from functools import partial
 
 from ...frozen import frozen
 from ...ir.assign import (
-    ArrayParam,
     Assign,
     Bind,
     Branch,
@@ -43,7 +42,7 @@ from ...ir.index import Affine, Symbol, symbols_of
 from ...ir.ops import divides_integers
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, storages_read, substitute, symbols_read, transform, walk
-from ..analysis.access import Range, exists, given, loop_range
+from ..analysis.access import Range, exists, loop_range, visible
 from ..analysis.costs import cost_of_nodes
 from .again import asked
 
@@ -65,8 +64,7 @@ def early(computation: Computation, caps: Caps) -> Computation:
     """The computation with checks beside those before them."""
     if sum(isinstance(statement, Check) for statement in statements(computation.body)) < 2:
         return computation
-    params = (p for p in computation.params if not (isinstance(p, ArrayParam) and p.access == "write"))
-    body = _Bodies(given(params), {}).body(computation.body)
+    body = _Bodies(visible(computation.params), {}).body(computation.body)
     return computation if body is computation.body else replace(computation, body=body)
 
 

@@ -21,13 +21,12 @@ from dataclasses import replace
 from typing import Union
 
 from ...frozen import frozen
-from ...ir.assign import ArrayParam
 from ...ir.code import Caps
 from ...ir.index import Affine, Symbol
 from ...ir.loops import For, Kernel, LoopKind, Stay, Stmt, Store, While, walk_statements, written, written_in
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, rewrite_bodies
-from ..analysis.access import Effects, Range, Region, effects, reads, region
+from ..analysis.access import Effects, Range, Region, effects, reads, region, visible
 from ..analysis.boxes import Box, common, size, without
 from ..analysis.copies import copy_body, unless_once
 from ..analysis.trips import enter
@@ -46,8 +45,7 @@ Bounds = tuple[Union[range, None], ...]
 
 def margins(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such array filled where it is not overwritten."""
-    params = (param for param in kernel.params if isinstance(param, ArrayParam))
-    shown = frozenset(param.tensor.storage for param in params if param.access != "write")
+    shown = visible(kernel.params)
     notes: list[str] = []
 
     def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

@@ -26,7 +26,6 @@ from operator import eq
 
 from ...frozen import frozen
 from ...ir.assign import (
-    ArrayParam,
     Assign,
     Check,
     Computation,
@@ -42,7 +41,7 @@ from ...ir.expr import Expr, Load
 from ...ir.index import Affine, Symbol
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, substitute, transform
-from ..analysis.access import loads
+from ..analysis.access import loads, visible
 from ..analysis.boxes import Box, common, holds, own_ranges, reached, written
 
 __all__ = ["overwrite"]
@@ -53,8 +52,7 @@ FAR = 64
 
 def overwrite(computation: Computation, caps: Caps) -> Computation:
     """The computation in which no rows are filled that loops overwrite at once."""
-    arrays = [param for param in computation.params if isinstance(param, ArrayParam)]
-    seen = {param.tensor.storage for param in arrays if param.access != "write"}
+    seen = visible(computation.params)
 
     def inside(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
         out = [rewrite_bodies(statement, inside) for statement in body]

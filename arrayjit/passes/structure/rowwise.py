@@ -37,10 +37,9 @@ from ...ir.expr import Apply, Const, Expr, Local, Variable
 from ...ir.index import Affine, Symbol, symbols_of
 from ...ir.loops import Define, For, If, Kernel, LoopKind, Raise, Stmt, Update, walk_statements
 from ...ir.ops import OPS
-from ...ir.params import ArrayParam
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, locals_read, rewrite_bodies, substitute_statements
-from ..analysis.access import Range, distances, effects, given
+from ..analysis.access import Range, distances, effects, visible
 from ..analysis.strides import affine_accesses, stride
 from ..analysis.trips import enter
 
@@ -63,8 +62,7 @@ AND, OR, NOT, ADD = OPS["logical_and"], OPS["logical_or"], OPS["logical_not"], O
 
 def rowwise(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such loop inside the rows that it is about."""
-    params = (p for p in kernel.params if not (isinstance(p, ArrayParam) and p.access == "write"))
-    seen, ranges, notes = given(params), dict[Symbol, Range](), list[str]()
+    seen, ranges, notes = visible(kernel.params), dict[Symbol, Range](), list[str]()
 
     def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return kept(body, [new for stmt in body for new in statement(stmt)])

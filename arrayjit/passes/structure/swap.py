@@ -40,7 +40,6 @@ from dataclasses import field, replace
 from typing import TypeGuard
 
 from ...frozen import frozen, slotted
-from ...ir.assign import ArrayParam
 from ...ir.code import Caps
 from ...ir.expr import Expr, Gather, Load
 from ...ir.index import Affine, Symbol
@@ -59,7 +58,7 @@ from ...ir.loops import (
 )
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, rewrite_bodies, rewrite_expressions, substitute_statements, transform
-from ..analysis.access import given, reads
+from ..analysis.access import given, reads, visible
 from ..analysis.boxes import Box, size, without
 from ..analysis.copies import in_steps, unless_once
 from ..analysis.private import is_private
@@ -76,12 +75,7 @@ LARGE = 256
 
 def swap(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel without copies that arrays in turns do without."""
-    shown = {
-        param.tensor.storage
-        for param in kernel.params
-        if isinstance(param, ArrayParam) and param.access != "write"
-    }
-    swapping = _Swapping(shown, counts(kernel.body), given(kernel.params))
+    swapping = _Swapping(visible(kernel.params), counts(kernel.body), given(kernel.params))
     body = swapping.parts(swapping.body(kernel.body))
     return kernel.with_body(body, swapping.notes)
 
@@ -106,7 +100,7 @@ class _Swapping:
     """The caller sees the arrays `shown` even when the kernel is left by an exception; `uses` are those of
     the whole kernel, `given` its parameters."""
 
-    shown: set[Tensor]
+    shown: frozenset[Tensor]
     uses: Counter[Tensor]
     given: frozenset[Tensor]
     notes: list[str] = field(default_factory=list)
