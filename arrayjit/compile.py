@@ -260,9 +260,9 @@ def compile_batch(
     )
 
 
-def compile_computation(computation: Computation, target: str, settings: Settings | None = None) -> Procedure:
+def compile_computation(computation: Computation, target: str) -> Procedure:
     """From a computation to a procedure that can be run."""
-    return build(computation, target, settings).load()
+    return build(computation, target).load()
 
 
 def run(

@@ -78,16 +78,14 @@ Argument = Union[Pointer, Workspace, Number, StatusWord]
 @frozen
 class Blocks:
     """As many blocks along an axis of a grid as it takes for `cells`, if each does up to `each` of them; none
-    where there is no cell, and never more than `most`."""
+    where there is no cell."""
 
     cells: Affine
     each: int = 1
-    most: int | None = None
 
     def count(self, symbols: Mapping[Symbol, int]) -> int:
         """The number of blocks, given every symbol's value."""
-        count = max(0, -(-self.cells.evaluate(symbols) // self.each))
-        return count if self.most is None else min(count, self.most)
+        return max(0, -(-self.cells.evaluate(symbols) // self.each))
 
 
 @frozen

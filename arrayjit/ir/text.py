@@ -113,10 +113,9 @@ def print_computation(computation: Computation, *, locations: bool = False) -> s
     return _joined(f"{head}:", lines)
 
 
-def print_kernel(kernel: Kernel, *, locations: bool = False) -> str:
-    """The text of a kernel; with `locations`, statements end in the user's file and line. A kernel
-    whose statements computations have too says `-> kernel`."""
-    names = _Names(locations)
+def print_kernel(kernel: Kernel) -> str:
+    """The text of a kernel. One whose statements computations have too says `-> kernel`."""
+    names = _Names()
     head = names.signature(kernel.name, kernel.params)
     if (
         not kernel.placement
@@ -142,7 +141,7 @@ def _joined(head: str, lines: list[str]) -> str:
 class _Names:
     """Names for symbols, tensors and variables, each given at first use."""
 
-    def __init__(self, locations: bool) -> None:
+    def __init__(self, locations: bool = False) -> None:
         self._locations = locations
         self._order: dict[Named, int] = {}
         self._given: dict[Named, str] = {}
@@ -371,14 +370,14 @@ def _line(
     names: _Names,
 ) -> str:
     match stmt:
-        case Store(tensor=tensor, index=index, value=value, accum=accum, loc=loc):
+        case Store(tensor=tensor, index=index, value=value, accum=accum):
             cell = _cell(tensor, index, names)
             text = f"bypass({_expr(value, names)})" if stmt.bypass else _expr(value, names)
             text = f"regroup({text})" if stmt.regroup else text
             text = text if accum is None else f"reduce({accum.name}, {cell}, {text})"
-            return f"{cell} = {text}{names.at(loc)}"
-        case Fill(tensor=tensor, value=value, loc=loc):
-            return f"fill({names.of(tensor)}, {_expr(value, names)}){names.at(loc)}"
+            return f"{cell} = {text}"
+        case Fill(tensor=tensor, value=value):
+            return f"fill({names.of(tensor)}, {_expr(value, names)})"
         case Define(variable=variable, value=value):
             return f"{names.of(variable)}: {variable.dtype.short} = {_expr(value, names)}"
         case Update(variable=variable, value=value, accum=accum, contract=contract):
@@ -388,8 +387,8 @@ def _line(
             return f"{name} = {text}"
         case Bind():
             return _bind(stmt, names)
-        case Raise(condition=condition, exception=exception, message=message, loc=loc):
-            return f"raise_({_expr(condition, names)}, {exception!r}, {message!r}){names.at(loc)}"
+        case Raise(condition=condition, exception=exception, message=message):
+            return f"raise_({_expr(condition, names)}, {exception!r}, {message!r})"
         case Stay(condition=condition):
             return f"stay({_expr(condition, names)})"
         case Copy(into=into, index=index, source=source, at=at, cells=cells, count=count):

@@ -327,19 +327,14 @@ class Memory:
             self._writer.masked_store(kind, text, pointer, tensor.dtype.itemsize, f"<{mask}>")
 
     def store_groups(
-        self,
-        tensor: Tensor,
-        index: tuple[Affine, ...],
-        parts: Sequence[Value],
-        lanes: Lanes,
-        bypass: bool = False,
+        self, tensor: Tensor, index: tuple[Affine, ...], parts: Sequence[Value], lanes: Lanes
     ) -> None:
         """Write for each lane a group of neighbours, the first of them at the index; groups follow one
         another."""
         pointer = self._cell(tensor, index, lanes).pointer
         wide = [self._writer.widen(part, lanes.count) for part in parts]
         groups = self._writer.groups(wide, lanes.numbers)
-        self._write(tensor, pointer, groups, bypass)
+        self._write(tensor, pointer, groups)
 
     def prefetch(self, tensor: Tensor, index: tuple[Affine, ...], lanes: Lanes, cache: int) -> None:
         """Have the lines of the lanes' cells, which are neighbours, brought into that cache: one after each

@@ -437,7 +437,7 @@ class Writer:
             return self.shuffle(first, order, second)
         return self.shuffle(self.concatenated((first, second)), order, self.concatenated((*third, *third)))
 
-    def part_of_groups(self, groups: Value, count: int, part: int, numbers: Sequence[int] = ()) -> Value:
+    def part_of_groups(self, groups: Value, count: int, part: int, numbers: Sequence[int]) -> Value:
         """Of so many vectors whose lanes take turns, one."""
         numbers = numbers or range(groups.lanes // count)
         return self.part(groups, [count * number + part for number in numbers])

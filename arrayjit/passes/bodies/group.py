@@ -326,7 +326,7 @@ def _grouped(rounds: For, kernel: Kernel) -> _Grouped | None:
         return None
     for first in nests:
         key = key_of(first.masks, rounds, first.symbols)
-        if key is not None and _stands_before(key, rounds, first.symbols):
+        if key is not None and _stands_before(key, rounds):
             return _with_key(key, rounds, first, nests)
     return None
 
@@ -402,7 +402,7 @@ def _type(value: Load | Index) -> DType:
     return value.tensor.dtype if isinstance(value, Load) else I32
 
 
-def _stands_before(key: Key, rounds: For, symbols: Sequence[Symbol]) -> bool:
+def _stands_before(key: Key, rounds: For) -> bool:
     """May what the key compares be computed before the loop?"""
     masks = tuple(Define(Variable("t", BOOL), mask) for mask in key.masks)
     inside = list(walk_statements(rounds.body))

@@ -75,7 +75,7 @@ ZERO = Affine.of(0)
 
 def by_columns(nest: Nest, gpu: GpuCaps, ranges: Ranges) -> Grids | None:
     """The nest as blocks of columns; None if it has none, or so many that a thread for each is as good."""
-    program = _program(nest, ranges)
+    program = _program(nest)
     if program is None:
         return None
     points, rows = nest.points(ranges), program.rows(ranges)
@@ -132,7 +132,7 @@ class _Program:
         )  # fmt: skip
 
 
-def _program(nest: Nest, ranges: Ranges) -> _Program | None:
+def _program(nest: Nest) -> _Program | None:
     rows = tuple(stmt for stmt in nest.body if isinstance(stmt, For))
     if not rows or not all(isinstance(stmt, (Define, Update, Store, For)) for stmt in nest.body):
         return None

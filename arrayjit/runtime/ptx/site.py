@@ -133,7 +133,7 @@ class Site:
         held = self.names.types[operand.name]
         if (held.name == "pred") != (kind.name == "pred") or held.bits < kind.bits:
             raise InvalidPtx(f".{kind.name} does not fit {operand.name}")
-        return _writer(slot, held, kind)
+        return _writer(slot, kind)
 
     def write_pair(self, operand: int, kind: Type | str) -> tuple[Writer, Writer | None]:
         """The registers of `a|b`, or of `a` alone; the second is a predicate."""
@@ -202,7 +202,7 @@ def _register(slot: int, held: int, kind: Type) -> Reader:
     return lambda threads: threads.registers[slot][threads.lanes].view(dtype)
 
 
-def _writer(slot: int, held: Type, kind: Type) -> Writer:
+def _writer(slot: int, kind: Type) -> Writer:
     def store(threads: Threads, values: Array) -> None:
         threads.registers[slot][threads.lanes] = values.astype(dtype, copy=False)
 

@@ -57,9 +57,7 @@ def pad(
         return _with_margins(inner, widths, None)
     if mode in _COMPUTING:
         lengths = [(None, None)] * inner.ndim if stat_length is None else _pairs(stat_length, inner.ndim)
-        ends = [
-            _fill_values(0 if end_values is None else end_values, n, inner.ndim) for n in range(inner.ndim)
-        ]
+        ends = [_fill_values(0 if end_values is None else end_values, n) for n in range(inner.ndim)]
         return _computed(inner, mode, widths, lengths, ends)
     if len(known) < inner.ndim:
         return _taken(inner, mode, widths)
@@ -202,12 +200,12 @@ def _fill_margins(result: SymbolicArray, widths: Sequence[tuple[int, int]], valu
             inner = region.cells.shape[later] - (before + after)
             region = stretch(region, later, Affine.of(before), inner)
         ends = (ZERO, region.cells.shape[axis] - margins[1])
-        for start, width, value in zip(ends, margins, _fill_values(values, axis, result.ndim), strict=True):
+        for start, width, value in zip(ends, margins, _fill_values(values, axis), strict=True):
             if width:
                 setitem(stretch(region, axis, start, Affine.of(width)), Ellipsis, value)
 
 
-def _fill_values(values: Any, axis: int, ndim: int) -> tuple[Any, Any]:
+def _fill_values(values: Any, axis: int) -> tuple[Any, Any]:
     """`constant_values` for one axis: a number, (before, after), or such a pair for each axis."""
     if not isinstance(values, (tuple, list)):
         if type(values) is SymbolicArray or not is_given(values) or np.ndim(values) == 0:
