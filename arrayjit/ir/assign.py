@@ -16,7 +16,7 @@ from typing import Union, final
 from ..errors import Location
 from ..frozen import frozen
 from .expr import Expr
-from .index import Affine, Symbol
+from .index import Affine, Symbol, symbols_of
 from .journal import Logged
 from .ops import Op
 from .params import Access, ArrayParam, IndexParam, Param
@@ -76,6 +76,18 @@ class Assign:
     def point(self) -> tuple[Affine, ...]:
         """Where the loops are: the index of an array that has a cell for each of their points."""
         return tuple(Affine.of(symbol) for symbol, _ in self.loops)
+
+    @property
+    def cell_loops(self) -> tuple[tuple[Symbol, Affine], ...]:
+        """The loops over the cells that are written."""
+        written = set(symbols_of(self.index))
+        return tuple(loop for loop in self.loops if loop[0] in written)
+
+    @property
+    def reduced_loops(self) -> tuple[tuple[Symbol, Affine], ...]:
+        """The loops that are reduced over."""
+        written = set(symbols_of(self.index))
+        return tuple(loop for loop in self.loops if loop[0] not in written)
 
 
 @final

@@ -22,7 +22,7 @@ from .assign import Assign, Bind, Branch, Check, Computation, Loop, Note, Statem
 from .evaluation import Evaluation, converted
 from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
 from .frame import Array, Frame, Number, Step, accumulate, spread
-from .index import Affine, Symbol, symbols_of
+from .index import Affine, Symbol
 from .loops import (
     Barrier,
     Comment,
@@ -387,8 +387,7 @@ class _Interpreter:
             step, given = self._combination(accum, assign.contract, assign.value, points)
             operands = tuple(spread(operand, points.lanes) for operand in given)
         if assign.initial is not None:
-            kept = set(symbols_of(assign.index))
-            cells = _points(frame, tuple(pair for pair in assign.loops if pair[0] in kept))
+            cells = _points(frame, assign.cell_loops)
             start = spread(self.value(assign.initial, cells), cells.lanes)
             self._memory.store(assign.into, _cell(cells, assign.index), start)
         if points.lanes:

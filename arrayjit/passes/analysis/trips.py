@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
+from ...ir.assign import Loop
 from ...ir.conditions import compare, one_of
 from ...ir.dtype import I64
 from ...ir.expr import Apply, Const, Expr, Index
@@ -13,14 +15,34 @@ from ...ir.ops import OPS
 from ...ir.walk import substitute_statements
 from .access import Range, Ranges, loop_range
 
-__all__ = ["about", "between", "blocks", "enter", "from_its_end", "from_zero", "greater", "lesser"]
+__all__ = [
+    "about",
+    "at_points",
+    "between",
+    "blocks",
+    "enter",
+    "from_its_end",
+    "from_zero",
+    "greater",
+    "lesser",
+]
 
 
-def enter(loop: For, ranges: dict[Symbol, Range]) -> None:
+def enter(loop: For | Loop, ranges: dict[Symbol, Range]) -> None:
     """Note the values of a loop's symbol, if they are known."""
     known = loop_range(loop.lo, loop.hi, loop.step, ranges)
     if known is not None:
         ranges[loop.symbol] = known
+
+
+def at_points(loops: Iterable[tuple[Symbol, Affine]], ranges: Ranges) -> dict[Symbol, Range]:
+    """The values of symbols, those of an assignment's loops too."""
+    inside = dict(ranges)
+    for symbol, extent in loops:
+        known = loop_range(Affine.of(0), extent, 1, inside)
+        if known is not None:
+            inside[symbol] = known
+    return inside
 
 
 def from_zero(loop: For) -> For:

@@ -41,12 +41,13 @@ from ...ir.code import Caps
 from ...ir.conditions import both, compare, either, is_nan, opposite
 from ...ir.dtype import BOOL, F64, I64, Kind
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, constant, convert, dtype_of
-from ...ir.index import Affine, Symbol, symbols_of
+from ...ir.index import Affine, Symbol
 from ...ir.journal import FIELDS, given, journal_of, new_journal, shown_cell
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import storages_read, substitute, walk
 from ..analysis.access import Range
+from ..analysis.trips import at_points, enter
 from .log import as_cell
 
 __all__ = ["check"]
@@ -85,19 +86,12 @@ class _Site:
 
     def over(self, loops: Loops, loc: Location | None) -> _Site:
         """The site of a statement here that goes over loops of its own."""
-        ranges = dict(self.ranges)
-        for symbol, extent in loops:
-            known = extent.bounds(ranges)
-            if known is not None:
-                ranges[symbol] = 0, max(known[1] - 1, 0)
-        return replace(self, loops=loops, ranges=ranges, loc=loc)
+        return replace(self, loops=loops, ranges=at_points(loops, self.ranges), loc=loc)
 
     def inside(self, loop: Loop) -> _Site:
         """The site of the statements in a loop."""
         ranges = dict(self.ranges)
-        ends = [loop.lo.bounds(ranges), (loop.hi - (1 if loop.step > 0 else -1)).bounds(ranges)]
-        if ends[0] is not None and ends[1] is not None:
-            ranges[loop.symbol] = min(ends[0][0], ends[1][0]), max(ends[0][1], ends[1][1])
+        enter(loop, ranges)
         return replace(self, around=(*self.around, loop.symbol), ranges=ranges)
 
     def is_within(self, position: Affine, extent: Affine) -> bool:
@@ -237,7 +231,7 @@ class _Checking:
         assert assign.accum is not None
         if assign.accum.name not in ARITHMETIC:
             return
-        outer, inner = _split(assign)
+        outer, inner = assign.cell_loops, assign.reduced_loops
         symbols, at = _fresh(outer)
         start = Load(assign.into, assign.index) if assign.initial is None else assign.initial
         cell, wide = Tensor("cell", (), assign.into.dtype), Tensor("wide", (), F64)
@@ -257,7 +251,7 @@ class _Checking:
         """Cells of a reduction that are NaN where nothing that they are of is. Where the statement overwrites
         what it reads, that is looked at before, for all cells together."""
         assert assign.accum is not None
-        outer, inner = _split(assign)
+        outer, inner = assign.cell_loops, assign.reduced_loops
         cell = Load(assign.into, assign.index)
         start = cell if assign.initial is None else assign.initial
         overwrites = assign.into.storage in storages_read((assign.value, start))
@@ -367,15 +361,6 @@ def _index(value: Expr) -> Sequence[Expr]:
             return computed
         case _:
             return ()
-
-
-def _split(assign: Assign) -> tuple[Loops, Loops]:
-    """The loops over the cells that are written, and those that are reduced over."""
-    written = set(symbols_of(assign.index))
-    return (
-        tuple(loop for loop in assign.loops if loop[0] in written),
-        tuple(loop for loop in assign.loops if loop[0] not in written),
-    )
 
 
 def _fresh(loops: Loops, known: Mapping[Symbol, Affine] | None = None) -> tuple[Loops, dict[Symbol, Affine]]:

@@ -38,12 +38,13 @@ from ...ir.assign import (
 )
 from ...ir.code import Caps
 from ...ir.expr import Apply, Const, Expr, Gather, Load
-from ...ir.index import Affine, Symbol, symbols_of
+from ...ir.index import Symbol, symbols_of
 from ...ir.ops import divides_integers
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, storages_read, substitute, symbols_read, transform, walk
-from ..analysis.access import Range, exists, loop_range, visible
+from ..analysis.access import Range, exists, visible
 from ..analysis.costs import cost_of_nodes
+from ..analysis.trips import at_points, enter
 from .again import asked
 
 __all__ = ["asks_nothing_first", "early"]
@@ -71,11 +72,7 @@ def early(computation: Computation, caps: Caps) -> Computation:
 def asks_nothing_first(statement: Assign | Check, ranges: dict[Symbol, Range]) -> bool:
     """May it be computed whatever checks before it say? Its positions are known to lie in arrays, and it
     divides by nothing that may be zero."""
-    inside = dict(ranges)
-    for symbol, extent in statement.loops:
-        known = loop_range(Affine.of(0), extent, 1, inside)
-        if known is not None:
-            inside[symbol] = known
+    inside = at_points(statement.loops, ranges)
     return all(_is_harmless(node, inside) for expr in expressions(statement) for node in walk(expr))
 
 
@@ -118,9 +115,7 @@ class _Bodies:
         first = last = 0
         for number, statement in enumerate(body):
             if isinstance(statement, Loop):
-                known = loop_range(statement.lo, statement.hi, statement.step, self.ranges)
-                if known is not None:
-                    self.ranges[statement.symbol] = known
+                enter(statement, self.ranges)
             statement = rewrite_bodies(statement, self.body)
             is_near = isinstance(statement, Check) and len(out) - last <= REACH
             found = self.found(statement, out[first:last], out[last:]) if is_near else None

@@ -24,7 +24,7 @@ from ...ir.index import Affine, Symbol
 from ...ir.tensor import Tensor
 from ...ir.walk import substitute, symbols_read
 from ..analysis.strides import stride
-from .real_products import Loops, Matrix, Pair, RealProduct, apply, cells_of
+from .real_products import Loops, Matrix, Pair, RealProduct, apply
 
 __all__ = ["hermitian_product"]
 
@@ -38,7 +38,7 @@ def hermitian_product(
 ) -> RealProduct | None:
     """The sums of products of a factor with the conjugate of another one; None where that is not the same
     matrix. `matrix` is where the factor lies if its parts are neighbours, `pair` gives an expression's."""
-    cells = cells_of(assign)
+    cells = assign.cell_loops
     rows = [loop for loop in cells if loop[0] not in symbols_read(other)]
     columns = [loop for loop in cells if loop[0] not in symbols_read(factor)]
     if len(rows) != 1 or len(columns) != 1 or not all(extent.is_constant for _, extent in assign.loops):

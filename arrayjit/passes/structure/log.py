@@ -31,7 +31,7 @@ from ...ir.code import Caps
 from ...ir.conditions import compare
 from ...ir.dtype import F64, I64
 from ...ir.expr import Apply, Const, Expr, Index, Load, convert, dtype_of
-from ...ir.index import Affine, Symbol, symbols_of
+from ...ir.index import Affine, Symbol
 from ...ir.journal import CAPACITY, END, FIRST, NEXT, VALUES, Logged, new_journal
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
@@ -75,9 +75,7 @@ class _Logging:
             match statement:
                 case Assign(into=into, index=index, loc=loc):
                     yield statement
-                    written = set(symbols_of(index))
-                    loops = tuple(loop for loop in statement.loops if loop[0] in written)
-                    yield from self.cells(into, loops, index, loc)
+                    yield from self.cells(into, statement.cell_loops, index, loc)
                 case _:
                     yield rewrite_bodies(statement, lambda body: tuple(self.body(body)))
 

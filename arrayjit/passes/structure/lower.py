@@ -27,13 +27,14 @@ from ...ir.code import Caps
 from ...ir.conditions import opposite
 from ...ir.dtype import BOOL
 from ...ir.expr import Const, Expr, Load, Local, Variable
-from ...ir.index import Affine, Symbol, symbols_of
+from ...ir.index import Affine, Symbol
 from ...ir.loops import Comment, Define, For, If, Kernel, LoopKind, Raise, Stmt, Store, Update
 from ...ir.loops import While as WhileStmt
 from ...ir.ops import op
 from ...ir.tensor import Tensor
 from ...ir.walk import substitute
 from ..analysis.access import Distance, Range, Ranges, distances, is_injective, loads, loop_range, region
+from ..analysis.trips import at_points
 from .early import asks_nothing_first
 
 __all__ = ["lower"]
@@ -155,8 +156,8 @@ class _Lowering:
     def assign(self, stmt: Assign, ranges: Ranges) -> Iterator[Stmt]:
         if stmt.accum is None and any(extent.is_constant and extent.offset <= 0 for _, extent in stmt.loops):
             return
-        ranges = _with_loops(stmt.loops, ranges)
-        outer, inner = _split(stmt)
+        ranges = at_points(stmt.loops, ranges)
+        outer, inner = (stmt.loops, ()) if stmt.accum is None else (stmt.cell_loops, stmt.reduced_loops)
         hazards = _hazards(stmt, outer, inner, ranges)
         if stmt.accum is not None and not _reached_once(stmt.index, outer, ranges):
             yield from self.scatter(stmt, hazards)
@@ -219,26 +220,6 @@ def _substituted(statement: _Looping, values: Values) -> _Looping:
             )
         case Check(condition=condition):
             return replace(statement, condition=substitute(condition, values))
-
-
-def _with_loops(loops: Loops, ranges: Ranges) -> Ranges:
-    inner = dict(ranges)
-    for symbol, extent in loops:
-        known = loop_range(ZERO, extent, 1, inner)
-        if known is not None:
-            inner[symbol] = known
-    return inner
-
-
-def _split(stmt: Assign) -> tuple[Loops, Loops]:
-    """The loops over the cells that are written, and the loops that are reduced over."""
-    if stmt.accum is None:
-        return stmt.loops, ()
-    written = set(symbols_of(stmt.index))
-    return (
-        tuple(loop for loop in stmt.loops if loop[0] in written),
-        tuple(loop for loop in stmt.loops if loop[0] not in written),
-    )
 
 
 def _reached_once(index: tuple[Affine, ...], loops: Loops, ranges: Ranges) -> bool:

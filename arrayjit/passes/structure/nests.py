@@ -9,7 +9,8 @@ from ...ir.index import Affine, Symbol
 from ...ir.loops import For, LoopKind, Stmt, Update, nested, walk_statements
 from ...ir.tensor import Tensor
 from ...ir.walk import substitute_statements
-from ..analysis.access import Effects, Range, Ranges, Region, effects, loop_range, mentioned
+from ..analysis.access import Effects, Range, Ranges, Region, effects, mentioned
+from ..analysis.trips import enter
 
 __all__ = ["Nest", "Streams", "View", "nest_of", "ranges_inside"]
 
@@ -123,7 +124,5 @@ def _band(stmt: Stmt) -> tuple[tuple[For, ...], tuple[Stmt, ...]]:
 def ranges_inside(band: Iterable[For], ranges: Ranges) -> dict[Symbol, Range]:
     inside = dict(ranges)
     for loop in band:
-        known = loop_range(loop.lo, loop.hi, loop.step, inside)
-        if known is not None:
-            inside[loop.symbol] = known
+        enter(loop, inside)
     return inside

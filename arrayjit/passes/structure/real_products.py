@@ -30,7 +30,7 @@ from ...ir.tensor import Tensor
 from ...ir.walk import symbols_read
 from ..analysis.strides import stride
 
-__all__ = ["Loops", "Matrix", "Pair", "RealProduct", "apply", "cells_of", "real_product"]
+__all__ = ["Loops", "Matrix", "Pair", "RealProduct", "apply", "real_product"]
 
 Pair = tuple[Expr, Expr]
 Loops = tuple[tuple[Symbol, Affine], ...]
@@ -94,7 +94,7 @@ class _Forming:
 
     def by_columns(self) -> RealProduct:
         """The rows of the matrix with two columns of reals for each column of the other factor."""
-        cells = cells_of(self.assign)
+        cells = self.assign.cell_loops
         part, half = Symbol("p"), Symbol("q")
         shared = tuple(loop for loop in self.loops if loop not in cells)
         own = tuple(loop for loop in self.loops if loop in cells)
@@ -117,7 +117,7 @@ class _Forming:
 
     def by_rows(self) -> RealProduct:
         """The rows of the matrix with two real vectors that are twice as long."""
-        cells, part = cells_of(self.assign), Symbol("p")
+        cells, part = self.assign.cell_loops, Symbol("p")
         filled: list[Assign] = []
         summed: list[Assign] = []
         for values in self.columns:
@@ -135,7 +135,7 @@ class _Forming:
 
     def along_rows(self) -> RealProduct:
         """The rows of the matrix, twice as long, with a real vector for each part of the other factor."""
-        cells, half = cells_of(self.assign), Symbol("q")
+        cells, half = self.assign.cell_loops, Symbol("q")
         filled: list[Assign] = []
         summed: list[Assign] = []
         for value in self.pair:
@@ -155,7 +155,7 @@ class _Forming:
     @property
     def terms(self) -> Loops:
         """The loops over what is added up."""
-        cells = cells_of(self.assign)
+        cells = self.assign.cell_loops
         return tuple(loop for loop in self.assign.loops if loop not in cells)
 
     def temporary(self, name: str, shape: tuple[Affine, ...]) -> Tensor:
@@ -171,12 +171,6 @@ class _Forming:
         cell = Load(self.matrix.tensor, (*self.matrix.index[:-1], self.matrix.index[-1] + part))
         product, start = apply("multiply", cell, factor), constant(0.0, total.dtype)
         return replace(self.assign, loops=loops, into=total, index=index, value=product, initial=start)
-
-
-def cells_of(assign: Assign) -> Loops:
-    """The loops over the cells that are written."""
-    cells = set(symbols_of(assign.index))
-    return tuple(loop for loop in assign.loops if loop[0] in cells)
 
 
 def _extents(loops: Loops) -> tuple[Affine, ...]:

@@ -39,7 +39,7 @@ from ...ir.definitions.complexes import PARTS, phase
 from ...ir.definitions.terms import Term
 from ...ir.dtype import BOOL, I64, DType
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, constant, dtype_of
-from ...ir.index import Affine, Symbol, symbols_of
+from ...ir.index import Affine, Symbol
 from ...ir.ops import OPS, PART_OPS
 from ...ir.resolve import resolve
 from ...ir.tensor import Tensor
@@ -338,8 +338,7 @@ class _Splitting:
                 start = Load(into, real.index)
             yield replace(real, into=held, initial=start)
             yield imaginary
-            kept = _kept(real.loops, real.index)
-            yield Assign(kept, into, real.index, Load(held, real.index), loc=real.loc)
+            yield Assign(real.cell_loops, into, real.index, Load(held, real.index), loc=real.loc)
 
     def _contracted(self, assign: Assign) -> Iterator[Assign]:
         """Sums of products, with a matrix as it lies in memory if one factor is such."""
@@ -397,19 +396,18 @@ class _Splitting:
     def _added(self, assign: Assign, parts: Pair) -> Iterator[Assign]:
         """The parts of a product added to what the cells start from."""
         values, into = list(parts), assign.into
-        loops = _kept(assign.loops, assign.index)
         start_of = Load(into, assign.index) if assign.initial is None else assign.initial
         starts = self.pair(start_of)
         if not all(isinstance(start, Const) and start.value == 0 for start in starts):
             values = [_apply("add", start, value) for start, value in zip(starts, values, strict=True)]
-        plain = Assign(loops, into, assign.index, assign.value, loc=assign.loc)
+        plain = Assign(assign.cell_loops, into, assign.index, assign.value, loc=assign.loc)
         stored = [self._stored(plain, value, None, part) for part, value in enumerate(values)]
         yield from self._in_order(stored)
 
     def _folded(self, assign: Assign) -> Iterator[Assign | Loop]:
         """An accumulation in the order of the points, which overlap in no cell that they read."""
         assert assign.accum is not None
-        kept = _kept(assign.loops, assign.index)
+        kept = assign.cell_loops
         if assign.initial is not None:
             yield from self._assign(Assign(kept, assign.into, assign.index, assign.initial, loc=assign.loc))
         value = Apply(assign.accum, (Load(assign.into, assign.index), assign.value), assign.into.dtype)
@@ -417,9 +415,8 @@ class _Splitting:
             self._assign(Assign(kept, assign.into, assign.index, value, loc=assign.loc))
         )
         steps = [_renewed(step) if isinstance(step, Assign) else step for step in steps]
-        for symbol, extent in reversed(assign.loops):
-            if all(symbol is not other for other, _ in kept):
-                steps = [Loop(symbol, Affine.of(0), extent, 1, tuple(steps), assign.loc)]
+        for symbol, extent in reversed(assign.reduced_loops):
+            steps = [Loop(symbol, Affine.of(0), extent, 1, tuple(steps), assign.loc)]
         yield from steps
 
 
@@ -524,14 +521,6 @@ def _known_part(position: Affine) -> int:
     if not position.is_constant or position.offset not in (REAL, IMAGINARY):
         raise CompilerBug("a part of complex numbers that is not known", stage="reals")
     return position.offset
-
-
-def _kept(
-    loops: tuple[tuple[Symbol, Affine], ...], index: tuple[Affine, ...]
-) -> tuple[tuple[Symbol, Affine], ...]:
-    """The loops over the cells that are written."""
-    symbols = set(symbols_of(index))
-    return tuple(pair for pair in loops if pair[0] in symbols)
 
 
 def _reads(reader: Assign, written: Assign) -> bool:

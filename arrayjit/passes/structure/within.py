@@ -39,6 +39,7 @@ from ...ir.tensor import Tensor
 from ...ir.walk import kept, transform
 from ..analysis.access import Ranges
 from ..analysis.spans import Span, comparison, converted, held, result
+from ..analysis.trips import at_points, enter
 
 __all__ = ["within"]
 
@@ -104,21 +105,13 @@ class _Known:
 
     def over(self, loops: tuple[tuple[Symbol, Affine], ...]) -> _Known:
         """What is known at a point of these loops."""
-        ranges = dict(self.ranges)
-        for symbol, extent in loops:
-            known = extent.bounds(ranges)
-            if known is not None:
-                ranges[symbol] = 0, max(known[1] - 1, 0)
-        return _Known(self.spans, ranges, self.given)
+        return _Known(self.spans, at_points(loops, self.ranges), self.given)
 
     def inside(self, statement: Statement) -> _Known:
         """What is known in the bodies of a statement."""
         ranges = dict(self.ranges)
         if isinstance(statement, Loop):
-            last = statement.hi - (1 if statement.step > 0 else -1)
-            ends = [statement.lo.bounds(ranges), last.bounds(ranges)]
-            if ends[0] is not None and ends[1] is not None:
-                ranges[statement.symbol] = min(ends[0][0], ends[1][0]), max(ends[0][1], ends[1][1])
+            enter(statement, ranges)
         return _Known(self.spans, ranges, self.given)
 
     def apart(self, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
