@@ -1,18 +1,20 @@
-"""Copies of a body: loop symbols and locals of its own are fresh, others may be given new meanings."""
+"""Copies of a body: loop symbols and locals of its own are fresh, others may be given new meanings. Loops
+over all cells of an array, in which these may be copied."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
 from ...ir.expr import Expr, Index, Load, Local, Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, Copy, Define, For, LoopKind, Multiply, Prefetch, Stmt, Store, Update, While
+from ...ir.tensor import Tensor
 from ...ir.walk import rewrite_bodies, rewrite_expressions, substitute_statements, transform
 from .trips import blocks
 
-__all__ = ["Copying", "copy_body", "in_steps", "in_turn", "interleaved", "merged", "unless_once"]
+__all__ = ["Copying", "copy_body", "each_cell", "in_steps", "in_turn", "interleaved", "merged", "unless_once"]
 
 
 def copy_body(
@@ -20,6 +22,15 @@ def copy_body(
 ) -> tuple[Stmt, ...]:
     """A body that may stand beside the original, with `symbols` and `variables` replaced."""
     return Copying(symbols, variables).body(body)
+
+
+def each_cell(tensor: Tensor, statement: Callable[[tuple[Affine, ...]], Stmt]) -> Stmt:
+    """A statement for each cell of a tensor, in any order."""
+    symbols = [Symbol("i") for _ in tensor.shape]
+    stmt = statement(tuple(map(Affine.of, symbols)))
+    for symbol, extent in zip(reversed(symbols), reversed(tensor.shape), strict=True):
+        stmt = For(symbol, Affine.of(0), extent, (stmt,), LoopKind.PARALLEL)
+    return stmt
 
 
 def unless_once(loop: For) -> tuple[Stmt, ...]:

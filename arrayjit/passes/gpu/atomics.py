@@ -50,11 +50,11 @@ from ...ir.tensor import Tensor
 from ...ir.walk import expressions, kept, locals_read, rewrite_bodies, storages_read
 from ..analysis.access import Range, reads
 from ..analysis.carriers import carriers
-from ..analysis.copies import copy_body
+from ..analysis.copies import copy_body, each_cell
 from ..analysis.lockstep import added
 from ..analysis.trips import enter
 from .columns import limits
-from .nests import each_cell, flat, nest_of, width
+from .nests import flat, nest_of, width
 
 __all__ = ["atomics"]
 

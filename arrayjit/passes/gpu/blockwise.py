@@ -24,8 +24,9 @@ from ...ir.index import Affine, Symbol
 from ...ir.loops import Fill, For, LoopKind, Raise, Stmt, Store, While, walk_statements
 from ...ir.walk import rewrite_bodies
 from ..analysis.access import Range
+from ..analysis.copies import each_cell
 from ..analysis.trips import enter
-from .nests import accumulated, each_cell, flat, nest_of, width
+from .nests import accumulated, flat, nest_of, width
 
 __all__ = ["FEW", "MOST_THREADS", "block_of", "threads_for"]
 

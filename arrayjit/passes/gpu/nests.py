@@ -10,7 +10,7 @@ iteration of the inner one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ...frozen import frozen
@@ -47,7 +47,7 @@ from ..analysis.strides import affine_accesses, stride
 from ..analysis.trips import about
 from ..analysis.work import UNKNOWN_TRIPS
 
-__all__ = ["Grids", "Nest", "accumulated", "contiguous", "each_cell", "flat", "nest_of", "width"]
+__all__ = ["Grids", "Nest", "accumulated", "contiguous", "flat", "nest_of", "width"]
 
 
 @frozen
@@ -119,15 +119,6 @@ def contiguous(body: tuple[Stmt, ...], symbol: Symbol) -> int:
     times."""
     return sum(1 + 3 * is_store for tensor, index, is_store in affine_accesses(body)
                if stride(tensor, index, symbol) in (1, -1))  # fmt: skip
-
-
-def each_cell(tensor: Tensor, statement: Callable[[tuple[Affine, ...]], Stmt]) -> Stmt:
-    """A statement for each cell of a tensor, in any order."""
-    symbols = [Symbol("i") for _ in tensor.shape]
-    stmt = statement(tuple(map(Affine.of, symbols)))
-    for symbol, extent in zip(reversed(symbols), reversed(tensor.shape), strict=True):
-        stmt = For(symbol, Affine.of(0), extent, (stmt,), LoopKind.PARALLEL)
-    return stmt
 
 
 def flat(nest: Nest) -> For:

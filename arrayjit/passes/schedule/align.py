@@ -23,11 +23,12 @@ from dataclasses import replace
 
 from ...ir.code import Caps
 from ...ir.expr import Expr, Load
-from ...ir.index import Affine, Symbol
+from ...ir.index import Affine
 from ...ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, walk_statements, written_in
 from ...ir.tensor import Tensor
 from ...ir.walk import transform_statements
 from ..analysis.access import given
+from ..analysis.copies import each_cell
 from ..analysis.strides import affine_accesses, stride
 
 __all__ = ["align"]
@@ -94,12 +95,7 @@ def _copy_of(tensor: Tensor, line: int) -> Tensor:
 
 def _copying(tensor: Tensor, copy: Tensor) -> Stmt:
     """The loops that copy an array."""
-    symbols = [Symbol("i") for _ in tensor.shape]
-    index = tuple(Affine.of(symbol) for symbol in symbols)
-    stmt: Stmt = Store(copy, index, Load(tensor, index))
-    for symbol, extent in zip(reversed(symbols), reversed(tensor.shape), strict=True):
-        stmt = For(symbol, Affine.of(0), extent, (stmt,), LoopKind.PARALLEL)
-    return stmt
+    return each_cell(tensor, lambda cell: Store(copy, cell, Load(tensor, cell)))
 
 
 def _reading(steps: For, copies: Mapping[Tensor, Tensor]) -> For:

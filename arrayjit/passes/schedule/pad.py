@@ -38,7 +38,7 @@ from ...ir.code import Caps
 from ...ir.conditions import compare
 from ...ir.dtype import I64
 from ...ir.expr import Apply, Const, Index, Load
-from ...ir.index import Affine, Symbol
+from ...ir.index import Affine
 from ...ir.loops import (
     Bind,
     Comment,
@@ -59,7 +59,7 @@ from ...ir.tensor import Tensor
 from ...ir.walk import rewrite_cells
 from ..analysis.access import given
 from ..analysis.accumulations import is_rounded
-from ..analysis.copies import copy_body
+from ..analysis.copies import copy_body, each_cell
 from ..analysis.strides import affine_accesses
 from ..analysis.uses import counts, uses_of
 
@@ -284,14 +284,11 @@ def _padded(
 
 def _copying(tensor: Tensor, copy: _Copy, there: bool) -> Stmt:
     """The loops that copy a grid, or copy it back."""
-    symbols = [Symbol("i") for _ in tensor.shape]
-    index = tuple(map(Affine.of, symbols))
-    cell = copy.cell(index)
-    there_and_back = (
-        Store(copy.tensor, cell, Load(tensor, index)),
-        Store(tensor, index, Load(copy.tensor, cell)),
-    )
-    stmt: Stmt = there_and_back[0 if there else 1]
-    for symbol, extent in zip(reversed(symbols), reversed(tensor.shape), strict=True):
-        stmt = For(symbol, Affine.of(0), extent, (stmt,), LoopKind.PARALLEL)
-    return stmt
+
+    def copied(index: tuple[Affine, ...]) -> Stmt:
+        cell = copy.cell(index)
+        if there:
+            return Store(copy.tensor, cell, Load(tensor, index))
+        return Store(tensor, index, Load(copy.tensor, cell))
+
+    return each_cell(tensor, copied)

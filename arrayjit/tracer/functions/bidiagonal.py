@@ -17,7 +17,7 @@ from .adopted import numpy_program
 from .factorisations import is_nothing, require
 from .parts import squares
 
-__all__ = ["diagonalised", "rotation"]
+__all__ = ["diagonalised", "reflection", "rotation"]
 
 _STEPS = 30
 """How many steps a row may take; LAPACK allows as many."""
@@ -56,7 +56,7 @@ def diagonalised(matrix: Any, wants_vectors: bool) -> Any:
 
 
 @numpy_program
-def _reflection(cells: Any) -> Any:
+def reflection(cells: Any) -> Any:
     """What the first cell becomes, a real number, when the others are reflected onto it, and the factor of
     the reflection; its vector takes the cells' place."""
     head, below = cells[0], cells[1:]
@@ -78,16 +78,16 @@ def _bidiagonal(matrix: Any, diagonal: Any, beside: Any, left: Any, right: Any, 
     n = len(matrix)
     of_columns, of_rows = np.zeros(n, matrix.dtype), np.zeros(n, matrix.dtype)
     for k in range(n - 1):
-        diagonal[k], of_columns[k] = _reflection(matrix[k:, k])
+        diagonal[k], of_columns[k] = reflection(matrix[k:, k])
         column, row = matrix[k + 1 :, k].copy(), matrix[k, k + 1 :]
         rest = matrix[k + 1 :, k + 1 :]
         image = of_columns[k].conj() * (row + column.conj() @ rest)
         row[...] = (row - image).conj()
-        beside[k + 1], of_rows[k] = _reflection(row)
+        beside[k + 1], of_rows[k] = reflection(row)
         turned = of_rows[k] * (rest @ row - column * (image @ row))
         rest -= column[:, None] * image + turned[:, None] * row.conj()
     for k in range(n - 1, n):
-        diagonal[k], of_columns[k] = _reflection(matrix[k:, k])
+        diagonal[k], of_columns[k] = reflection(matrix[k:, k])
     if wants_vectors:
         for k in range(n - 1, -1, -1):
             column, basis = matrix[k:, k].copy(), left[k:, k:]

@@ -24,7 +24,7 @@ from ..record.trace import user_location
 from ..values.array import describe
 from ..values.elementwise import as_array
 from .adopted import numpy_program
-from .bidiagonal import diagonalised, rotation
+from .bidiagonal import diagonalised, reflection, rotation
 from .factorisations import floats_of, is_nothing, qr, require, require_square, scale_of, stacked_to
 from .parts import squares
 
@@ -115,15 +115,7 @@ def _tridiagonal(matrix: Any, diagonal: Any, beside: Any, rows: Any, wants_vecto
     n = len(matrix)
     scales = np.zeros(n, matrix.dtype)
     for k in range(n - 1):
-        head, below = matrix[k + 1, k], matrix[k + 2 :, k]
-        size: Any = np.sum(squares(below))
-        total = squares(head) + size
-        is_done = is_nothing(total) | ((size == 0) & (np.imag(head) == 0))
-        length = -np.copysign(np.sqrt(np.where(is_done, 1, total)), np.real(head))
-        beside[k] = np.where(is_done, np.real(head), length)
-        scales[k] = np.where(is_done, 0, (length - head) / length)
-        below /= np.where(is_done, 1, head - length)
-        matrix[k + 1, k] = 1
+        beside[k], scales[k] = reflection(matrix[k + 1 :, k])
         column, rest = matrix[k + 1 :, k].copy(), matrix[k + 1 :, k + 1 :]
         image = scales[k] * (rest @ column)
         image -= (0.5 * scales[k] * (image.conj() @ column)) * column
