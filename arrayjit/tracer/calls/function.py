@@ -39,6 +39,7 @@ from ..names.namespace import Namespace
 from ..record.current import caught
 from ..record.deciding import is_positive, require_decided
 from ..record.guards import ArrayGuard, Guard, once_for_many_calls
+from ..record.portions import is_made_in_part, require_portions
 from ..record.resident import layout_of
 from ..record.retrace import Decisions, Reason, Retrace, told
 from ..record.sameness import Held
@@ -123,6 +124,7 @@ def _traced(
     namespace = Namespace(trace, function)
     with recording(trace):
         leaves, structure = _run(function, arguments, namespace, trace)
+        require_portions(trace, [leaf.cells for leaf in leaves])
         sizes = _sizes(leaves, trace)
     forget_unused(trace, leaves)
     parameters = arguments.parameters()
@@ -324,6 +326,8 @@ def _settled(
         if leaf.cells.tensor in several:
             return leaf
         return SymbolicArray(copy(leaf).cells, leaf.record, leaf.weak, leaf.is_scalar)
+    if is_made_in_part(leaf.record, leaf.cells.tensor.storage) and _is_shown_once(leaf, leaves):
+        return copy(leaf)
     if has_told_place(leaf):
         return leaf
     is_shown_once = _is_shown_once(leaf, leaves)

@@ -31,7 +31,7 @@ from ..values.array import SymbolicArray
 from ..values.extents import as_expr, most
 from .keys import digit_of, length_of
 
-__all__ = ["divide", "select", "select_pairs", "work_of_division", "work_of_selection"]
+__all__ = ["Search", "divide", "last_key", "select", "select_pairs", "work_of_division", "work_of_selection"]
 
 _ZERO, _ONE = Const(0, I64), Const(1, I64)
 _BITS = 8
@@ -58,7 +58,7 @@ def select(keys: SymbolicArray, ranks: Sequence[int]) -> SymbolicArray:
     with trace.loop(0, count) as row:
         cells = keys.cells.part(row)
         for run in _runs(ranks):
-            search = _Search(trace, cells, Const(run[0], I64))
+            search = Search(trace, cells, Const(run[0], I64))
             for rank in run:
                 value = search.key if rank == run[0] else search.next()
                 for column in (n for n, other in enumerate(ranks) if other == rank):
@@ -73,7 +73,7 @@ def select_pairs(keys: SymbolicArray, ranks: SymbolicArray) -> SymbolicArray:
     count = keys.cells.shape[0]
     found = trace.window((count, 2), keys.element_type, "found")
     with trace.loop(0, count) as row:
-        search = _Search(trace, keys.cells.part(row), ranks.cells.load((row,)))
+        search = Search(trace, keys.cells.part(row), ranks.cells.load((row,)))
         for column, value in enumerate((search.key, search.next())):
             trace.store(found.remap((), (), (row, column)), value.load)
     return SymbolicArray(found, trace)
@@ -86,7 +86,7 @@ def divide(keys: SymbolicArray, rank: int, dtype: DType, cell: Body) -> Symbolic
     count, extent = keys.cells.shape
     divided = trace.window(keys.cells.shape, dtype, "divided")
     with trace.loop(0, count) as row:
-        search = _Search(trace, keys.cells.part(row), Const(rank, I64))
+        search = Search(trace, keys.cells.part(row), Const(rank, I64))
         parts = {"less": divided.part(row)}
         for name in ("equal", "greater"):
             parts[name] = trace.window((extent,), dtype, name)
@@ -126,7 +126,7 @@ def _runs(ranks: Sequence[int]) -> list[list[int]]:
     return runs
 
 
-class _Search:
+class Search:
     """The search for the key at one place of a row's order. `key` is what it finds."""
 
     def __init__(self, trace: Trace, cells: View, rank: Expr) -> None:
@@ -145,7 +145,7 @@ class _Search:
 
     def next(self) -> View:
         """The key that comes after the one found."""
-        trace, last = self.trace, Const(_last(self.dtype), self.dtype)
+        trace, last = self.trace, Const(last_key(self.dtype), self.dtype)
         is_equal = compare("less", _sum(self.rank.load(()), _ONE), self.left.load(()))
         value = trace.compute((), self.dtype, self.key.load)
         trace.begin()
@@ -238,7 +238,7 @@ def _shift(bits: Expr) -> Expr:
     return Cast(Apply(op("maximum"), (above, _ZERO), I64), dtype_of(bits))
 
 
-def _last(dtype: DType) -> int:
+def last_key(dtype: DType) -> int:
     return (1 << (dtype.bits - (dtype.kind is Kind.INT))) - 1
 
 

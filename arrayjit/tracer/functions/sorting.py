@@ -11,14 +11,17 @@ from typing import Any
 import numpy as np
 
 from ...errors import DTypeError, NumberError, ShapeError
+from ...frozen import frozen_by_identity
 from ...ir.dtype import I64, DType
 from ...ir.expr import Apply, Const, Expr, Index
 from ...ir.index import Affine
 from ...ir.ops import op
 from ..indices.gathering import gather
 from ..indices.indexing import require_assignable, setitem
+from ..record.portions import Portion, made, portion
 from ..record.registry import implements, method
 from ..record.trace import Body, current_trace, user_location
+from ..record.view import View
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_array, copy
 from ..values.extents import most, product
@@ -27,6 +30,7 @@ from .adopted import numpy_program
 from .digits import sort_by_digits, work_of_digits
 from .exchanges import sort_by_exchanges, work_of_exchanges
 from .keys import cell_of, key, key_of_equals, type_of_keys
+from .leading import leading_places, work_of_leading
 from .operands import axis_of, refuse, require_real
 from .parts import parts
 from .reshaping import ravel, reshape
@@ -52,14 +56,21 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable:
         return by_parts
     rows, array, along = _rows(a, axis)
     dtype = array.element_type
-    if _is_stable(kind, stable) and dtype.is_float:
-        places = _sorted_places(rows)
-        chosen = _of_rows(rows, dtype, lambda at: gather(rows.cells, [Index(at[0]), places.cells.load(at)]))
-    else:
+    by_places = _is_stable(kind, stable) and dtype.is_float
+
+    def whole() -> SymbolicArray:
+        if by_places:
+            places = _sorted_places(rows)
+            return _of_rows(rows, dtype, lambda at: gather(rows.cells, [Index(at[0]), places.cells.load(at)]))
         keys = _keys(rows, key)
         _sort([keys])
-        chosen = _of_rows(rows, dtype, lambda at: cell_of(keys.cells.load(at), dtype))
-    return _along(chosen, array, along)
+        return _of_rows(rows, dtype, lambda at: cell_of(keys.cells.load(at), dtype))
+
+    def cell(row: Affine, place: Expr) -> Expr:
+        return gather(rows.cells, [Index(row), place])
+
+    order = _Order(rows, key_of_equals if by_places else key, dtype, cell, with_places=by_places)
+    return _in_part(order, array, along, whole)
 
 
 @method("sort")
@@ -81,7 +92,70 @@ def argsort(
         by_parts: SymbolicArray = _places_by_parts(a, axis)
         return by_parts
     rows, array, along = _rows(atleast_1d(a), axis)
-    return _along(_sorted_places(rows), array, along)
+    order = _Order(rows, key_of_equals, I64, lambda _, place: place, with_places=True)
+    return _in_part(order, array, along, lambda: _sorted_places(rows))
+
+
+@frozen_by_identity
+class _Order:
+    """Rows in the order of their cells' keys: what stands in each place of it, an element of a type, is
+    `cell(row, place in the row)`. All of it is sorted `with_places` or without."""
+
+    rows: SymbolicArray
+    key_of: Callable[[Expr], Expr]
+    dtype: DType
+    cell: Callable[[Affine, Expr], Expr]
+    with_places: bool
+
+    def pays(self, part: Portion) -> bool:
+        """Whether the cells in some places are found faster than all are sorted."""
+        _, extent = self.rows.cells.shape
+        wanted = min(part[1], extent.constant - part[0])
+        return work_of_leading(extent.constant, wanted) < _work_of_sorting(self.rows, self.with_places)
+
+    def store(self, target: View, part: Portion) -> None:
+        """Store the cells in those places into rows that are as long as the order. Those from an end are the
+        leading ones of the rows read backwards, by the complements of their keys."""
+        trace, (count, extent), (low, high) = current_trace(), self.rows.cells.shape, part
+        last, dtype = extent.constant - 1, type_of_keys(self.rows.element_type)
+        is_first = high <= extent.constant - low
+
+        def key_at(row: Affine, at: Affine) -> Expr:
+            if is_first:
+                return self.key_of(self.rows.cells.load((row, at)))
+            own = self.key_of(self.rows.cells.load((row, last - at)))
+            return Apply(op("invert"), (own,), dtype)
+
+        found = leading_places(count, last + 1, dtype, key_at, high if is_first else last + 1 - low)
+
+        def cell(at: tuple[Affine, ...]) -> Expr:
+            row, place = at[0], at[1] + low
+            if is_first:
+                return self.cell(row, found.load((row, place)))
+            there = found.load((row, last - place))
+            return self.cell(row, Apply(op("subtract"), (Const(last, I64), there), I64))
+
+        axes = target.axes
+        trace.store(target.remap((count, high - low), axes, (axes[0], axes[1] + low)), cell)
+
+
+def _in_part(
+    order: _Order, array: SymbolicArray, along: int, whole: Callable[[], SymbolicArray]
+) -> SymbolicArray:
+    """The cells in order along an axis of an array; if the program is known to read those in some places
+    alone, these."""
+    trace, rows = current_trace(), order.rows
+    start, part = len(trace.statements), portion(trace)
+    if not all(extent.is_constant for extent in array.cells.shape):
+        return _along(whole(), array, along)
+    if part is None or part == (0, rows.cells.shape[1].constant):
+        result = _along(whole(), array, along)
+    else:
+        cells = trace.window(rows.cells.shape, order.dtype, "order")
+        order.store(cells, part)
+        result = _along(SymbolicArray(cells, trace), array, along)
+    made(trace, result.cells, along, start, order.pays)
+    return result
 
 
 @numpy_program
@@ -244,28 +318,28 @@ def _sort(arrays: Sequence[SymbolicArray]) -> None:
     count, extent = (most(part) for part in arrays[0].cells.shape)
     if count == 0 or (extent is not None and extent < 2):
         return
-    if _takes_exchanges(arrays):
+    if _takes_exchanges(arrays[0], [array.element_type for array in arrays]):
         sort_by_exchanges(arrays)
     else:
         sort_by_digits(arrays)
 
 
-def _takes_exchanges(arrays: Sequence[SymbolicArray]) -> bool:
-    """Whether exchanges sort rows faster than digits do."""
-    count, extent = arrays[0].cells.shape
+def _takes_exchanges(rows: SymbolicArray, dtypes: Sequence[DType]) -> bool:
+    """Whether exchanges sort rows, of such keys and perhaps places, faster than digits do."""
+    count, extent = rows.cells.shape
     if not (count.is_constant and extent.is_constant) or extent.offset > _MOST_EXCHANGED:
         return False
-    dtypes, rows, cells = [array.element_type for array in arrays], count.offset, extent.offset
-    return work_of_exchanges(dtypes, rows, cells) < rows * work_of_digits(dtypes[0], cells)
+    work = work_of_exchanges(dtypes, count.offset, extent.offset)
+    return work < count.offset * work_of_digits(dtypes[0], extent.offset)
 
 
-def _work_of_sorting(keys: SymbolicArray) -> float:
-    """The cycles that it takes to sort a row of keys, whose length is known, roughly."""
-    count, extent = keys.cells.shape
-    dtype, cells = keys.element_type, extent.constant
-    if _takes_exchanges([keys]):
-        return work_of_exchanges([dtype], count.constant, cells) / max(1, count.constant)
-    return work_of_digits(dtype, cells)
+def _work_of_sorting(rows: SymbolicArray, with_places: bool = False) -> float:
+    """The cycles that it takes to sort a row, or keys, whose length is known, roughly."""
+    count, extent = rows.cells.shape
+    dtypes = [type_of_keys(rows.element_type), I64][: 2 if with_places else 1]
+    if _takes_exchanges(rows, dtypes):
+        return work_of_exchanges(dtypes, count.constant, extent.constant) / max(1, count.constant)
+    return work_of_digits(dtypes[0], extent.constant)
 
 
 def _columns(keys: SymbolicArray, places: Sequence[int]) -> SymbolicArray:

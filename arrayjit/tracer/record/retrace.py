@@ -91,12 +91,13 @@ class Turn:
 @frozen
 class Decisions:
     """The loops to unroll, where others turn, how many iterations of them to record together, and the facts
-    about arguments to compile in, each with its reason."""
+    about arguments to compile in, each with its reason; and what to make of arrays that are made in part."""
 
     unrolled: Mapping[Site, Reason] = field(default_factory=dict)
     baked: Mapping[Fact, Reason] = field(default_factory=dict)
     turns: Mapping[Site, Mapping[Turn, Reason]] = field(default_factory=dict)
     together: Mapping[Site, tuple[int, Reason]] = field(default_factory=dict)
+    portions: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
     def with_more(self, retrace: Retrace) -> Decisions:
         return Decisions(
@@ -107,6 +108,7 @@ class Decisions:
                 **{site: {**self.turns.get(site, {}), **new} for site, new in retrace.turns.items()},
             },
             {**self.together, **retrace.together},
+            {**self.portions, **retrace.portions},
         )
 
 
@@ -119,12 +121,14 @@ class Retrace(BaseException):
         bake: Mapping[Fact, Reason] | None = None,
         turns: Mapping[Site, Mapping[Turn, Reason]] | None = None,
         together: Mapping[Site, tuple[int, Reason]] | None = None,
+        portions: Mapping[int, tuple[int, int]] | None = None,
     ) -> None:
         super().__init__()
         self.unroll = unroll or {}
         self.bake = bake or {}
         self.turns = turns or {}
         self.together = together or {}
+        self.portions = portions or {}
 
 
 class Origins(Protocol):

@@ -117,6 +117,7 @@ class Trace:
         self.is_open = True
         self.notes: list[tuple[Location | None, str]] = []
         self.selections: dict[int, Selection] = {}
+        self.portions: list[Any] = []
         self._scopes = [Scope()]
         self._recorded = 0
         self._origins: dict[Symbol | Tensor, Origin] = {}
