@@ -1,4 +1,4 @@
-"""regroup: of several integers, the one that waits for the step before is compared last.
+"""regroup: what waits for the step before is compared last, and chosen by last.
 
     for j in sequential(0, 200):                    for j in sequential(0, 200):
         a = add(above[j + 1], 1)                        a = add(above[j + 1], 1)
@@ -13,38 +13,75 @@
 The least of three is found in two steps, and in one once the other two are known: distances of two words
 take 0.6 of the time. Integers have the same extreme in any order; floats, which may be NaN or zeros of either
 sign, stay as they are.
+
+    t = greater(v, e)                       t = greater(v, e)
+    k = where(t, a, b)                      p = add(multiply(a, e), multiply(subtract(1, a), v))
+    p = multiply(k, e)              ->      q = add(multiply(b, e), multiply(subtract(1, b), v))
+    q = multiply(subtract(1, k), v)         r = where(t, p, q)
+    r = add(p, q)                           e = r
+    e = r
+
+A factor that a condition chooses which waits is applied both ways beside the comparison, where that ends
+sooner: steps that follow rises and falls by two factors take two thirds of the time. Of a single operation
+compilers would make the choice of factors again.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ...frozen import frozen
-from ...ir.code import Caps
+from ...ir.code import Caps, Pipes
 from ...ir.dtype import BOOL
 from ...ir.expr import Apply, Const, Expr, Local, Variable
-from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, walk_statements
+from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Update, walk_statements
 from ...ir.ops import OPS, Op
-from ...ir.walk import locals_defined, locals_read, locals_updated, rewrite_loops
+from ...ir.walk import (
+    bottom_up,
+    locals_defined,
+    locals_read,
+    locals_updated,
+    nodes_in,
+    rewrite_loops,
+    transform,
+)
+from ..analysis.latency import ready
 
 __all__ = ["regroup"]
 
 LESS = {OPS["less"], OPS["less_equal"]}
 GREATER = {OPS["greater"], OPS["greater_equal"]}
+ARITHMETIC = {OPS[name] for name in ("add", "subtract", "multiply", "fma", "negative")}
+
+MOST_DONE_TWICE = 8
+"""So many operations are done both ways at most."""
+
+GAINED = 2
+"""So many cycles sooner the step must be over: what is chosen last lies in another register first."""
 
 
 def regroup(kernel: Kernel, caps: Caps) -> Kernel:
     """The steps of every loop in order, each extreme with what waits in its last place."""
     notes: list[str] = []
+    loops = [stmt for stmt in walk_statements(kernel.body) if isinstance(stmt, For)]
+    wide = (loop for loop in loops if loop.kind is not LoopKind.SEQUENTIAL or loop.lanes > 1)
+    beside = {stmt.symbol for loop in wide for stmt in walk_statements(loop.body) if isinstance(stmt, For)}
 
     def regrouped(loop: For) -> Sequence[Stmt] | None:
-        body = _regrouped(loop.body) if loop.kind is LoopKind.SEQUENTIAL and loop.lanes == 1 else loop.body
-        if body is loop.body:
+        if loop.kind is not LoopKind.SEQUENTIAL or loop.lanes > 1:
             return None
-        notes.append(f"regroup: what waits for the step before is compared last in loop {loop.symbol.hint}")
-        return [replace(loop, body=body)]
+        body = compared = _regrouped(loop.body)
+        if loop.symbol not in beside:
+            body = _chosen_last(compared, caps.pipes)
+        if compared is not loop.body:
+            notes.append(
+                f"regroup: what waits for the step before is compared last in loop {loop.symbol.hint}"
+            )
+        if body is not compared:
+            notes.append(f"regroup: both factors are applied before one is chosen in loop {loop.symbol.hint}")
+        return None if body is loop.body else [replace(loop, body=body)]
 
     return kernel.with_body(rewrite_loops(kernel.body, regrouped), notes)
 
@@ -142,3 +179,105 @@ def _may_move(between: Sequence[Stmt], values: Sequence[Expr]) -> bool:
         isinstance(value, Const) or (isinstance(value, Local) and value.variable not in changed)
         for value in values
     )
+
+
+def _chosen_last(body: tuple[Stmt, ...], pipes: Pipes) -> tuple[Stmt, ...]:
+    """A body in which what waits chooses among results, where it chose among factors."""
+    updated = locals_updated(walk_statements(body))
+    carried = locals_updated(body) - locals_defined(body)
+    waiting = _waiting(body, carried) if carried else set()
+    for stmt in body:
+        match stmt:
+            case Define(
+                variable=Variable(dtype=dtype) as chosen,
+                value=Apply(op=op, args=(Local(variable=test), one, other)),
+            ) if op is OPS["where"] and dtype.is_float and test in waiting and test not in updated:
+                steps = _steps(body, chosen)
+            case _:
+                continue
+        if not steps or not all(_stays(each, waiting | updated) for each in (one, other)):
+            continue
+        new = _both_ways(body, stmt, steps, Local(test), (one, other))
+        if _waited(new, carried, pipes) + GAINED <= _waited(body, carried, pipes) and _is_free(
+            new, carried, pipes
+        ):
+            return _chosen_last(new, pipes)
+    return body
+
+
+def _stays(value: Expr, changing: Collection[Variable]) -> bool:
+    return isinstance(value, Const) or (isinstance(value, Local) and value.variable not in changing)
+
+
+def _steps(body: Sequence[Stmt], chosen: Variable) -> tuple[Define, ...]:
+    """What is computed of a number: operations of which the others read the last one's result alone."""
+    known, found = {chosen}, list[Define]()
+    for stmt in body:
+        match stmt:
+            case Define(variable=variable, value=Apply(op=op, args=args)) if op in ARITHMETIC:
+                if all(isinstance(arg, (Local, Const)) for arg in args) and known & set(locals_read((stmt,))):
+                    found.append(stmt)
+                    known.add(variable)
+        if len(found) > MOST_DONE_TWICE:
+            break
+        inside = {chosen, *(step.variable for step in found)}
+        others = [one for one in body if one not in found]
+        if found and inside & set(locals_read(walk_statements(tuple(others)))) == {found[-1].variable}:
+            return tuple(found) if sum(chosen in set(locals_read((step,))) for step in found) > 1 else ()
+    return ()
+
+
+def _both_ways(
+    body: tuple[Stmt, ...], choice: Define, steps: Sequence[Define], test: Local, values: tuple[Expr, Expr]
+) -> tuple[Stmt, ...]:
+    """The body with the steps done for each of two values, and the last one's result chosen."""
+    known: list[dict[Variable, Expr]] = [{choice.variable: value} for value in values]
+    new: list[Stmt] = []
+    for stmt in body:
+        if stmt is choice:
+            continue
+        if not isinstance(stmt, Define) or stmt not in steps:
+            new.append(stmt)
+            continue
+        dtype = stmt.variable.dtype
+        for there in known:
+            copy = Variable(stmt.variable.hint, dtype)
+            new.append(Define(copy, _with(stmt.value, there)))
+            there[stmt.variable] = Local(copy)
+        if stmt is steps[-1]:
+            results = tuple(there[stmt.variable] for there in known)
+            new.append(Define(stmt.variable, Apply(OPS["where"], (test, *results), dtype)))
+    return tuple(new)
+
+
+def _with(value: Expr, known: Mapping[Variable, Expr]) -> Expr:
+    def rule(node: Expr) -> Expr:
+        return known.get(node.variable, node) if isinstance(node, Local) else node
+
+    return transform(value, rule)
+
+
+def _waited(body: Sequence[Stmt], carried: set[Variable], pipes: Pipes) -> int:
+    """For how many cycles a step waits for the one before: what does not wait is there."""
+    there = dict.fromkeys(carried, 0)
+
+    def when(node: Expr, operands: tuple[int, ...]) -> int:
+        if isinstance(node, Local):
+            return there.get(node.variable, -1)
+        waits = tuple(operand for operand in operands if operand >= 0)
+        return ready(node, waits, pipes) if waits else -1
+
+    longest = 0
+    for stmt in body:
+        if isinstance(stmt, (Define, Update)):
+            end = bottom_up(stmt.value, when)
+            if isinstance(stmt, Define):
+                there[stmt.variable] = end
+            longest = max(longest, end)
+    return longest
+
+
+def _is_free(body: tuple[Stmt, ...], carried: set[Variable], pipes: Pipes) -> bool:
+    """Is there time for all operations while a step waits?"""
+    operations = sum(isinstance(node, Apply) for node in nodes_in(walk_statements(body)))
+    return operations <= _waited(body, carried, pipes) * pipes.at_once
