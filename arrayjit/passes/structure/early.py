@@ -12,6 +12,13 @@ are made in one loop: `lower` raises exceptions behind all of them, in the order
 front of what only makes arrays of the program's own, which nobody sees after an exception, and takes with it
 what computes its positions, if that looks nothing up. It goes as far as to another check, or stays where it
 is: what is computed in front of it may well be computed in one loop with it.
+
+    q[i] = mul(v[i], 2.0)   for i in n                  t[()] = power(b[()], 9.0)
+    t[()] = power(b[()], 9.0)                   ->      check(less(t[()], inf), ...)
+    check(less(t[()], inf), ...)                        q[i] = mul(v[i], 2.0)   for i in n
+    y[i] = add(q[i], t[()])   for i in n                y[i] = add(q[i], t[()])   for i in n
+
+A check of a number goes with the numbers that it asks for to the front of arrays, which it would part.
 """
 
 from __future__ import annotations
@@ -63,7 +70,7 @@ LIGHT = 12.0
 
 def early(computation: Computation, caps: Caps) -> Computation:
     """The computation with checks beside those before them."""
-    if sum(isinstance(statement, Check) for statement in statements(computation.body)) < 2:
+    if not any(isinstance(statement, Check) for statement in statements(computation.body)):
         return computation
     body = _Bodies(visible(computation.params), {}).body(computation.body)
     return computation if body is computation.body else replace(computation, body=body)
@@ -121,7 +128,7 @@ class _Bodies:
             found = self.found(statement, out[first:last], out[last:]) if is_near else None
             if found is not None and _asks_again(found.check, out[max(first, last - REACH) : last]):
                 continue
-            if found is not None and first < last:
+            if found is not None and (first < last or not found.check.loops):
                 rest = [each for each in out[last:] if not _is_one(each, found.taken)]
                 out[first:] = [*found.taken, *out[first:last], found.check, *rest]
                 first, last = first + len(found.taken), len(out) - len(rest)
@@ -147,7 +154,9 @@ class _Bodies:
         self, check: Statement, before: Sequence[Statement], between: Sequence[Statement]
     ) -> _Found | None:
         """How a check may go from behind the statements between to those before; None if it may not."""
-        if not isinstance(check, Check) or _is_short(check) or not asks_nothing_first(check, self.ranges):
+        if not isinstance(check, Check) or not asks_nothing_first(check, self.ranges):
+            return None
+        if check.loops and _is_short(check):
             return None
         read, makers, rest = set(_read((check,))), list[Assign](), list[Statement]()
         for statement in reversed(between):
@@ -162,7 +171,9 @@ class _Bodies:
         symbols = {symbol for maker in makers for symbol in _symbols(maker)} | set(_symbols(check))
         if not bound.isdisjoint(symbols) or not read.isdisjoint(assigned(tuple(rest))):
             return None
-        again = _computed(check, makers)
+        if not check.loops and not (_are_numbers(makers) and _are_parted(rest)):
+            return None
+        again = _computed(check, makers) if check.loops else None
         if again is not None:
             return _Found(again, makers)
         makers.reverse()
@@ -180,6 +191,16 @@ def _is_short(check: Check) -> bool:
     """Does it ask for few positions, or for none of an array?"""
     extents = [extent for _, extent in check.loops]
     return all(extent.is_constant for extent in extents) and math.prod(e.offset for e in extents) <= FEW
+
+
+def _are_numbers(makers: Sequence[Assign]) -> bool:
+    """Do they compute a number each?"""
+    return not any(maker.loops for maker in makers)
+
+
+def _are_parted(rest: Sequence[Statement]) -> bool:
+    """Are arrays computed, which a check behind them would keep apart from what follows?"""
+    return any(isinstance(each, Assign) and each.loops for each in rest)
 
 
 def _computed(check: Check, makers: Sequence[Assign]) -> Check | None:
