@@ -92,6 +92,18 @@ def test_a_part_of_an_order(program: Function) -> None:
     assert "spare" not in text
 
 
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+def test_a_part_of_a_partition(row: np.ndarray) -> None:
+    def program(x: np.ndarray) -> Any:
+        return np.argpartition(x, 5)[:5], np.argpartition(x, -5)[-5:], np.partition(x, 5)[:5]
+
+    first, last, cells = arrayjit.jit(program, target="interp")(row[:600])
+    assert "leading" in text_of(program, row[:600])
+    ordered = np.sort(row[:600])
+    for found, wanted in ((row[first], ordered[:5]), (row[last], ordered[-5:]), (cells, ordered[:5])):
+        np.testing.assert_array_equal(np.sort(found), wanted)
+
+
 def both_ends(x: np.ndarray) -> Any:
     order = places(x)
     return order[:3], order[-3:]

@@ -6,6 +6,7 @@ Equal cells keep their order where it shows: in `argsort`, and in stable sorts.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,8 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable:
     def cell(row: Affine, place: Expr) -> Expr:
         return gather(rows.cells, [Index(row), place])
 
-    order = _Order(rows, key_of_equals if by_places else key, dtype, cell, with_places=by_places)
+    work = partial(_work_of_sorting, rows, by_places)
+    order = _Order(rows, key_of_equals if by_places else key, dtype, cell, work)
     return _in_part(order, array, along, whole)
 
 
@@ -92,26 +94,28 @@ def argsort(
         by_parts: SymbolicArray = _places_by_parts(a, axis)
         return by_parts
     rows, array, along = _rows(atleast_1d(a), axis)
-    order = _Order(rows, key_of_equals, I64, lambda _, place: place, with_places=True)
+    work = partial(_work_of_sorting, rows, with_places=True)
+    order = _Order(rows, key_of_equals, I64, lambda _, place: place, work)
     return _in_part(order, array, along, lambda: _sorted_places(rows))
 
 
 @frozen_by_identity
 class _Order:
     """Rows in the order of their cells' keys: what stands in each place of it, an element of a type, is
-    `cell(row, place in the row)`. All of it is sorted `with_places` or without."""
+    `cell(row, place in the row)`. `work` tells the cycles that it takes to put a whole row in order, or as
+    much in order as need be."""
 
     rows: SymbolicArray
     key_of: Callable[[Expr], Expr]
     dtype: DType
     cell: Callable[[Affine, Expr], Expr]
-    with_places: bool
+    work: Callable[[], float]
 
     def pays(self, part: Portion) -> bool:
-        """Whether the cells in some places are found faster than all are sorted."""
+        """Whether the cells in some places are found faster than that."""
         _, extent = self.rows.cells.shape
         wanted = min(part[1], extent.constant - part[0])
-        return work_of_leading(extent.constant, wanted) < _work_of_sorting(self.rows, self.with_places)
+        return work_of_leading(extent.constant, wanted) < self.work()
 
     def store(self, target: View, part: Portion) -> None:
         """Store the cells in those places into rows that are as long as the order. Those from an end are the
@@ -202,19 +206,26 @@ def divided(a: Any, kth: Any, axis: Any, *, places: bool) -> SymbolicArray | Non
     rows, array, along = _rows(real, axis)
     extent = rows.cells.shape[1]
     ranks = _ranks(kth, most(rows.cells.shape[0]), extent)
-    if (
-        imaginary
-        or len(ranks) != 1
-        or not extent.is_constant
-        or work_of_division(type_of_keys(array.element_type), extent.offset) > _work_of_sorting(rows)
-    ):
+    if imaginary or len(ranks) != 1 or not extent.is_constant:
         return None
-    keys, (rank,) = _keys(rows, key), ranks
-    if places:
-        result = divide(keys, rank, I64, lambda at: Index(at[1]))
-    else:
-        result = divide(keys, rank, array.element_type, rows.cells.load)
-    return _along(result, array, along)
+    work = work_of_division(type_of_keys(array.element_type), extent.offset)
+    if work > _work_of_sorting(rows):
+        return None
+
+    def place_itself(row: Affine, place: Expr) -> Expr:
+        return place
+
+    def cell_there(row: Affine, place: Expr) -> Expr:
+        return gather(rows.cells, [Index(row), place])
+
+    def whole() -> SymbolicArray:
+        keys = _keys(rows, key)
+        if places:
+            return divide(keys, ranks[0], I64, lambda at: Index(at[1]))
+        return divide(keys, ranks[0], array.element_type, rows.cells.load)
+
+    dtype, cell = (I64, place_itself) if places else (array.element_type, cell_there)
+    return _in_part(_Order(rows, key, dtype, cell, lambda: work), array, along, whole)
 
 
 def ranked(a: Any, ranks: Sequence[int]) -> SymbolicArray:
