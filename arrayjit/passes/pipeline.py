@@ -17,6 +17,7 @@ from .bodies.bytewise import bytewise
 from .bodies.carry import carry
 from .bodies.certain import certain
 from .bodies.divisors import divisors
+from .bodies.endwise import endwise
 from .bodies.expand import expand
 from .bodies.foremost import foremost
 from .bodies.group import group
@@ -455,7 +456,8 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(rare, after=("guess",), why="what is seldom needed is not waited for"),
     Pass(append, after=("rare",), why="what is selected is found by what is in the loop by then", on=CPU),
     Pass(ragged, after=("append",), why="what is added up in order has no other way by then", on=CPU),
-    Pass(spell, after=("append", "ragged"), why="what is left in order stays so", on=CPU),
+    Pass(endwise, after=("append",), why="what is put side by side has no branches of its own", on=CPU),
+    Pass(spell, after=("endwise", "ragged"), why="what is left in order stays so", on=CPU),
     Pass(
         threads,
         after=("spell",),
@@ -547,6 +549,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         rare,
         append,
         ragged,
+        endwise,
         alternate,
         prefetch,
         overlap,

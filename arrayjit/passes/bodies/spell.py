@@ -67,10 +67,11 @@ def _spelled(stmt: Stmt) -> Sequence[Stmt]:
 
 
 def _is_plain(stmt: Stmt) -> bool:
-    """Is it no loop, and no branch but one in which exceptions are raised?"""
+    """Is it no loop, and no branch but one that is seldom taken, in which exceptions are raised?"""
     match stmt:
         case If(seldom=True, body=body, orelse=()):
-            return all(isinstance(inner, (Define, Raise)) for inner in body)
+            raises = any(isinstance(inner, Raise) for inner in body)
+            return raises and all(isinstance(inner, (Define, Raise, Update)) for inner in body)
         case _:
             return isinstance(stmt, (Bind, Comment, Define, Raise, Store, Update))
 
