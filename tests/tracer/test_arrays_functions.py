@@ -360,6 +360,14 @@ def test_histograms_have_numpy_s_edges_and_counts(program: Program) -> None:
     assert_like_numpy(program, (SPREAD,), (SPREAD.astype(np.float32),), ((SPREAD * 10).astype(np.int32),))
 
 
+def test_steps_of_a_histogram_ask_for_nothing_but_a_bin() -> None:
+    jitted = arrayjit.jit(lambda x: np.histogram(x, 9, range=(-1, 2), weights=WEIGHTS)[0], target="sync_llvm")
+    *before, steps = jitted.lower(SPREAD).as_text("optimized").split("sequential")
+    assert before
+    assert not any(test in steps for test in ("where", "greater", "less"))
+    assert not any("vector" in part and ".at(" in part for part in before)
+
+
 OTHERS = np.cos(np.arange(300.0) * 0.7)
 EDGES = np.array([-1, 0, 0.1, 0.7, 2.0])
 

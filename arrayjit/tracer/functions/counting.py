@@ -13,7 +13,6 @@ from ...errors import ShapeError, UnsupportedError
 from ...ir.dtype import BOOL, F64, I64, DType, from_numpy
 from ...ir.expr import literal
 from ...ir.ops import op
-from ..indices.gathering import gather
 from ..indices.indexing import setitem
 from ..indices.keys import Many
 from ..indices.scatter import scatter
@@ -69,7 +68,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> SymbolicArra
     if held.max >= length:
         words = "np.bincount in a jitted function: a number is not below minlength"
         trace.check(array.cells.shape, elementwise(op("less"), number, length).load, "ValueError", words)
-    counts = _tally(number, added, length)
+    counts: SymbolicArray = _tally(number, added, length)
     return _up_to_largest(counts, number) if is_open else counts
 
 
@@ -94,7 +93,7 @@ def _require_same_shape(weights: SymbolicArray, array: SymbolicArray, words: str
         raise ShapeError(words, loc=user_location(), details=details, fix="give one weight for each number")
 
 
-def _tally(numbers: SymbolicArray, added: SymbolicArray, length: int) -> SymbolicArray:
+def _tally(numbers: Any, added: SymbolicArray, length: int) -> Any:
     """For each number below `length` the sum of what its occurrences add, in their order."""
     trace, zero = current_trace(), literal(0, added.element_type)
     counts = SymbolicArray(
@@ -106,6 +105,12 @@ def _tally(numbers: SymbolicArray, added: SymbolicArray, length: int) -> Symboli
 
     scatter(counts, [Many.computed(numbers)], added, add, trace)
     return counts
+
+
+def _tally_inside(places: Any, inside: Any, added: SymbolicArray, length: int) -> Any:
+    """As `_tally`, of those that lie inside. Others add to a cell that nobody looks at, for which a step need
+    not ask."""
+    return _tally(elementwise(op("where"), inside, places, length), added, length + 1)[:length]
 
 
 @implements(np.histogram)
@@ -126,7 +131,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
         require_cast(given, np.complex128, "safe")
         kind, added = given.element_type, [cast(part, F64) for part in parts(flat(given))]
     (bins,) = numbers(edges.cells.shape, "the number of bins")
-    sums = [_tally(places, elementwise(op("where"), inside, part, 0), bins - 1) for part in added]
+    sums = [_tally_inside(places, inside, part, bins - 1) for part in added]
     counts: Any = _with_parts(sums, kind) if kind.is_complex else cast(sums[0], kind)
     return (counts / cast(edges[1:] - edges[:-1], F64) / counts.sum() if density else counts), edges
 
@@ -202,8 +207,8 @@ def _joint(rows_of: list[SymbolicArray], bins: Any, range: Any, density: Any, we
     _, place, inside = axes[0]
     for extent, (_, further, is_in) in zip(extents[1:], axes[1:], strict=True):
         place, inside = place * extent + further, elementwise(op("logical_and"), inside, is_in)
-    added = elementwise(op("where"), inside, 1.0 if weights is None else _counted(columns[0], weights), 0.0)
-    counts: Any = reshape(_tally(place, added, math.prod(extents)), tuple(extents))
+    added = as_array(1.0) if weights is None else _counted(columns[0], weights)
+    counts: Any = reshape(_tally_inside(place, inside, added, math.prod(extents)), tuple(extents))
     if density:
         total = reduce_array(op("add"), counts)
         for axis, edges in enumerate(every_edge):
@@ -231,7 +236,7 @@ def _equal_bins(values: Any, count: int, range: Any) -> tuple[Any, SymbolicArray
     first, last = _outer_edges(values, range)
     kind = common_dtype(first, last, values)
     kind = F64 if kind.is_integer else kind
-    edges = linspace(first, last, count + 1, dtype=kind.numpy)
+    edges, step = linspace(first, last, count + 1, retstep=True, dtype=kind.numpy)
     words = f"Too many bins for data range. Cannot create {count} finite-sized bins."
     rises = edges[1:] > edges[:-1]
     current_trace().check(rises.cells.shape, rises.load, "ValueError", words)
@@ -240,8 +245,14 @@ def _equal_bins(values: Any, count: int, range: Any) -> tuple[Any, SymbolicArray
     share = (exact - first) / elementwise(op("subtract"), as_array(last), as_array(first))
     places: Any = cast(elementwise(op("where"), inside, share * count, 0), I64)
     places = places - (places == count)
-    places = places - (exact < _at(edges, places)) * inside
-    places = places + (exact >= _at(edges, places + 1)) * (places != count - 1) * inside
+
+    def edge(place: Any) -> Any:
+        """One that is not the last, as `linspace` makes it: looked up in vectors, it would take longer."""
+        computed = step.element_type
+        return cast(cast(place, computed) * step + cast(as_array(first), computed), kind)
+
+    places = places - (exact < edge(places)) * inside
+    places = places + (exact >= edge(places + 1)) * (places != count - 1) * inside
     return edges, places, inside
 
 
@@ -288,12 +299,3 @@ def _bins_between(values: Any, edges: Any) -> tuple[Any, SymbolicArray, Symbolic
     before_last: Any = elementwise(op("minimum"), after, python_int(edges.cells.shape[0] - 1, edges.record))
     places = elementwise(op("where"), inside, before_last - 1, 0)
     return edges, places, inside
-
-
-def _at(edges: SymbolicArray, places: SymbolicArray) -> Any:
-    """The edges at places that are in range."""
-    trace = current_trace()
-    view = trace.compute(
-        places.cells.shape, edges.element_type, lambda position: gather(edges.cells, [places.load(position)])
-    )
-    return SymbolicArray(view, trace)
