@@ -24,6 +24,7 @@ from ..values.extents import ZERO, is_at_least, numbers, same_shape
 from ..values.fitting import Operand
 from ..values.integer import SymbolicInt, python_int
 from .adopted import numpy_program
+from .creation import arange
 from .finding import searchsorted
 from .joining import stack, unwritten
 from .operands import arrays_of, common_dtype, refuse, require_cast, require_real, require_row
@@ -36,6 +37,9 @@ __all__: list[str] = []
 
 _MOST_COUNTED = 2**16 - 1
 """Up to which number all are counted where nothing says how many there are."""
+
+_APART = 8
+"""Cells for what is not counted: successive ones add to different ones."""
 
 
 @implements(np.bincount)
@@ -108,9 +112,12 @@ def _tally(numbers: Any, added: SymbolicArray, length: int) -> Any:
 
 
 def _tally_inside(places: Any, inside: Any, added: SymbolicArray, length: int) -> Any:
-    """As `_tally`, of those that lie inside. Others add to a cell that nobody looks at, for which a step need
-    not ask."""
-    return _tally(elementwise(op("where"), inside, places, length), added, length + 1)[:length]
+    """As `_tally`, of those that lie inside. Others add to cells that nobody looks at, for which a step need
+    not ask, and where few of them wait for one another."""
+    (count,) = places.cells.shape
+    order: Any = arange(python_int(count, places.record))
+    cells = elementwise(op("where"), inside, places, order % _APART + length)
+    return _tally(cells, added, length + _APART)[:length]
 
 
 @implements(np.histogram)
@@ -240,7 +247,7 @@ def _equal_bins(values: Any, count: int, range: Any) -> tuple[Any, SymbolicArray
     words = f"Too many bins for data range. Cannot create {count} finite-sized bins."
     rises = edges[1:] > edges[:-1]
     current_trace().check(rises.cells.shape, rises.load, "ValueError", words)
-    inside = (values >= first) & (values <= last)
+    inside: Any = as_array(True) if range is None else (values >= first) & (values <= last)
     exact: Any = cast(values, kind)
     share = (exact - first) / elementwise(op("subtract"), as_array(last), as_array(first))
     places: Any = cast(elementwise(op("where"), inside, share * count, 0), I64)
