@@ -43,6 +43,9 @@ LANES = 8
 MANY = 20_000
 """Of so many rows a processor does not learn the ends, however often it goes through them."""
 
+SLICE = 65
+"""What is known to stay below is a slice of a known length, which nearly all of them have."""
+
 AHEAD = 2048
 """So many bytes ahead neighbours are asked for."""
 
@@ -96,6 +99,9 @@ class _Bodies:
 
     def are_ragged(self, row: For, rows: int | None) -> bool:
         """Whether the ends of so many rows are found in memory, too many to be learnt."""
+        end = row.hi.symbol
+        if end is not None and end.upper is not None and end.upper <= SLICE:
+            return False
         is_found = not self.found.isdisjoint((*row.lo.symbols, *row.hi.symbols))
         return is_found and (rows is None or rows >= MANY)
 

@@ -38,7 +38,7 @@ from ...ir.code import Caps
 from ...ir.conditions import BEYOND
 from ...ir.dtype import DType
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
-from ...ir.index import Affine, Symbol
+from ...ir.index import Affine, Symbol, SymbolKind
 from ...ir.loops import (
     Barrier,
     Bind,
@@ -228,8 +228,26 @@ def _tail(lanes: int, tally: _Tally) -> float:
 
 
 def _trips(loop: For, ranges: Ranges) -> int:
-    count = about(loop, ranges)
+    count = _whole_slice(loop, ranges) or about(loop, ranges)
     return UNKNOWN_TRIPS if count is None else count
+
+
+def _whole_slice(loop: For, ranges: Ranges) -> int | None:
+    """The most cells that a loop goes through from a computed place of a long axis on, as it mostly does: at
+    the ends of the axis alone it has fewer."""
+    end = loop.hi.symbol
+    if loop.lo != Affine.of(0) or end is None or end in ranges or end.upper is None:
+        return None
+    if end.kind is not SymbolKind.LOOP:
+        return None
+    exprs = chain.from_iterable(map(expressions, walk_statements(loop.body)))
+    for tensor, index in chain.from_iterable(map(loads, exprs)):
+        for at, extent in zip(index or (), tensor.shape, strict=False):
+            start = (at - loop.symbol).symbol
+            is_found = start is not None and start not in ranges
+            if is_found and extent.is_constant and extent.constant >= 2 * end.upper:
+                return end.upper - 1
+    return None
 
 
 def _in_order(stmt: Stmt) -> Stmt:

@@ -7,18 +7,20 @@ the program computes are checked when it runs.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Union
 
 import numpy as np
 
 from ...errors import IndexOutOfRange, ShapeError, UnsupportedError
 from ...frozen import frozen, frozen_by_identity
+from ...ir.assign import Assign
 from ...ir.conditions import compare, one_of
 from ...ir.dtype import BOOL, I64
-from ...ir.expr import Apply, Const, Expr, Index
+from ...ir.expr import Apply, Const, Expr, Index, Load
 from ...ir.index import Affine, Extent, affine
-from ...ir.ops import op
+from ...ir.ops import Op, op
+from ..record.retrace import Origin
 from ..record.trace import Trace, user_location
 from ..record.view import View
 from ..values.array import SymbolicArray, describe
@@ -250,8 +252,51 @@ def _span(part: slice, extent: Affine, trace: Trace) -> Span:
     past = 0 if stride > 0 else 1
     low = ZERO if first is None else _bound(first, extent, past, trace, is_low=True)
     high = extent if last is None else _bound(last, extent, past, trace, is_low=False)
-    cells = steps_between(low, high, Affine.of(abs(stride)))
+    width = (
+        None if first is None or last is None or abs(stride) > 1 else _most_between(part, first, last, trace)
+    )
+    if width is None or is_at_least(Affine.of(width) - (high - low), 0):
+        cells = steps_between(low, high, Affine.of(abs(stride)))
+    else:
+        longest = Apply(op("maximum"), (as_expr(high - low), Const(0, I64)), I64)
+        cells = trace.bind(longest, 0, width + 1)
     return Span(low if stride > 0 else high - 1, stride, cells)
+
+
+def _most_between(part: slice, first: Affine, last: Affine, trace: Trace) -> int | None:
+    """How many cells lie from one number to another at most, where their difference tells: in
+    `x[p[i] : p[i] + 8]` 8. Counting from the end leaves as many or none if the first number does alone; the
+    last one does alone only where integers wrap around, which leaves none."""
+    if is_at_least(last - first, 0):
+        return most(last - first)
+    starts, stops = (dict(_ways_to(end, trace)) for end in (part.start, part.stop))
+    widths = [stops[cell] - starts[cell] for cell in starts if cell in stops]
+    return widths[0] if widths and widths[0] >= 0 else None
+
+
+def _ways_to(value: Any, trace: Trace) -> Iterator[tuple[Load, int]]:
+    """Cells that an int64 was made of in the body that is recorded, which holds no store in them since, each
+    with what was added to it."""
+    if type(value) is not SymbolicArray or value.ndim or value.element_type is not I64:
+        return
+    made_here = {stmt.into for stmt in trace.statements if isinstance(stmt, Assign) and not stmt.index}
+    found: Expr | Origin | None = value.load(())
+    added = 0
+    while True:
+        match found:
+            case Load(tensor=tensor) if tensor in made_here:
+                yield found, added
+                found = trace.origin(tensor)
+            case Load(tensor=tensor):
+                if not trace.is_written(tensor):
+                    yield found, added
+                return
+            case Apply(op=Op(name="add"), args=(cell, Const(value=int() as number))):
+                found, added = cell, added + number
+            case Apply(op=Op(name="subtract"), args=(cell, Const(value=int() as number))):
+                found, added = cell, added - number
+            case _:
+                return
 
 
 def _steps(part: slice, extent: Affine, trace: Trace) -> Steps | None:
