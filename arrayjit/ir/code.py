@@ -96,7 +96,8 @@ class Caps:
     bytes one division lasts, of float32s and of float64s; `ahead` how far ahead lines are asked for, `pipes`
     what computes. With `pads`, grids that steps go through are copied to where their rows begin on
     boundaries. With `ends_masked`, to add lanes that a mask leaves out costs less than to guess wrong where a
-    row ends."""
+    row ends. With `transposes`, it costs less to transpose a few terms of rows in registers
+    whenever they are multiplied, a few times, than to keep a copy."""
 
     vector_bytes: int = 32
     registers: int = 16
@@ -116,6 +117,7 @@ class Caps:
     pipes: Pipes = Pipes()
     pads: bool = False
     ends_masked: bool = False
+    transposes: bool = False
 
 
 @frozen

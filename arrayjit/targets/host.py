@@ -37,6 +37,7 @@ _ZEN5_CAPS = replace(
     pipes=Pipes(at_once=4, multiplying=2, added=2, divides_apart=True, ahead=190),
     pads=True,
     ends_masked=True,
+    transposes=True,
 )
 
 CPUS = (

@@ -34,6 +34,7 @@ MACHINES = (
     Caps(vector_bytes=16, l1_bytes=128, l2_bytes=2048),
     Caps(vector_bytes=16, l1_bytes=512, l2_bytes=1024, ahead=Ahead(rows=True)),
     Caps(vector_bytes=16, l1_bytes=512, l2_bytes=1024, pipes=Pipes(ahead=190)),
+    Caps(vector_bytes=16, l1_bytes=512, transposes=True, pipes=Pipes(ahead=190)),
 )
 """With small caches small products are cut in every way."""
 
@@ -341,6 +342,47 @@ def test_columns_that_lie_term_by_term_are_rows_where_rows_are_few(
     verify_kernel(after)
     assert any("term by term" in note for note in after.notes) is turned
     assert outcome(after) == outcome(before)
+
+
+@pytest.mark.parametrize("ending", range(len(ENDINGS)))
+@pytest.mark.parametrize(
+    ("rows", "terms", "layouts", "transposes", "in_place"),
+    [
+        (3, 30, (0, 1, 0), True, True),
+        (3, 30, (0, 1, 0), False, False),  # each column would be read a term at a time
+        (12, 33, (0, 1, 0), True, True),
+        (13, 30, (0, 1, 0), True, False),  # two slivers would transpose them twice
+        (3, 3, (0, 1, 0), True, False),  # no four terms
+        (3, 30, (1, 1, 0), True, True),  # the first cache holds all rows
+        (3, 200, (1, 1, 0), True, False),
+    ],
+)
+def test_columns_that_lie_term_by_term_are_transposed_in_registers_where_rows_are_few(
+    rows, terms, layouts, transposes, in_place, ending
+):
+    caps = Caps(vector_bytes=16, registers=32, l1_bytes=2048, transposes=transposes)
+    before = product({"i": rows, "j": 42, "k": terms}, layouts, ending)
+    after = contract(before, caps)
+    verify_kernel(after)
+    assert any(tensor.label.startswith("b_") for tensor in after.placement) is not in_place
+    assert outcome(after) == outcome(before)
+
+
+@pytest.mark.parametrize(
+    ("rows", "terms", "columns", "turned"),
+    [
+        (16, 784, 100, True),
+        (17, 784, 100, False),  # two vectors where one is nearly enough
+        (16, 128, 100, False),  # few terms for so much of a result that is stored across rows
+        (16, 300, 512, False),  # whose rows push one another out
+    ],
+)
+def test_rows_that_fill_vectors_are_columns_where_these_lie_term_by_term(rows, terms, columns, turned):
+    caps = Caps(vector_bytes=64, registers=32, l1_bytes=48 << 10, l2_bytes=1 << 20, pipes=Pipes(ahead=190))
+    before = product({"i": rows, "j": columns, "k": terms}, (0, 1, 0), 0)
+    after = contract(before, caps)
+    verify_kernel(after)
+    assert any("term by term" in note for note in after.notes) is turned
 
 
 @pytest.mark.parametrize(

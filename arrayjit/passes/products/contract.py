@@ -41,6 +41,7 @@ from .ahead import requests_for
 from .blocking import blocked
 from .cuts import Blocking, last_panel
 from .depths import UNROLL
+from .in_place import MOST_ROWS, columns_in_place, is_run, is_vector, step_in
 from .products import Product, Sum, product_of
 from .symmetric import half
 
@@ -52,9 +53,6 @@ LATENCY = 8
 WIDE = 64
 """Bytes of vectors into all lanes of which no plain load copies a number."""
 
-MOST_ROWS = 12
-"""The rows of a sliver at most: each is a stream of its own."""
-
 OVERHEAD = 0.6
 """What a sliver costs beside them, per term."""
 
@@ -65,11 +63,17 @@ MANY_TERMS = 24
 """So many terms for each row at least make it worth to turn what is stored rather than columns: of half as
 many, results whose rows lie whole pages apart take 1.1 to 1.3 times as long."""
 
+INTERLEAVED = 2.0
+"""What it costs to take a register of columns from memory where they lie term by term, and multiply it."""
+
 PACKED = 3.0
 """What it costs to turn a register of columns that do not lie side by side."""
 
 TURNED = 0.9
 """A product is turned that then takes less than that."""
+
+ACROSS = 1.0
+"""What it costs to store a number of the result across rows."""
 
 FAR = 0.06
 """What it costs to read all rows of a sliver from the second cache for each panel. Of 600 x 600 float64 six
@@ -232,20 +236,27 @@ def _is_narrow(product: Product, caps: Caps) -> bool:
 
 
 def _lies_by_terms(product: Product, caps: Caps) -> bool:
-    """Do columns lie term by term, in more than the second cache, and are rows so few that it takes less to
-    store results across them than to turn all columns for their sake? These are read in place, as rows are,
-    by a processor that sees far ahead. On Zen 5, `x @ w.T` of 32 and 2000 or 4096 terms take 0.5 to 0.6 of
-    the time in float64, of 4 to 16 0.3 to 0.65; in float32 0.12 to 0.8."""
+    """Do columns lie term by term, and rows fill vectors so well, or columns so much more than the second
+    cache, that it takes less to store results across them than to turn all columns for their sake? These are
+    read in place, as rows are, by a processor that sees far ahead. On Zen 5, `x @ w.T` of 32 and 2000 or 4096
+    terms take 0.5 to 0.6 of the time in float64, of 16 and 32 rows, 784 terms and 100 columns 0.75 to 0.85.
+    Not of results whose rows push one another out: 32 x 512 x 512 would take 1.2 times as long."""
     rows, columns = product.rows.trips or 0, product.columns.trips or 0
     depth = max(total.depth for total in product.sums)
     size = max(total.variable.dtype.itemsize for total in product.sums)
-    if caps.pipes.ahead < SEEN or product.within is not None or depth < MANY_TERMS * max(rows, 2):
+    if caps.pipes.ahead < SEEN or product.within is not None:
         return False
     turned = product.turned()
-    return depth * columns * size > caps.l2_bytes and all(
-        isinstance(total.left, Load) and _is_run(total) and not _is_vector(total.left, turned.rows)
+    if not all(
+        isinstance(total.left, Load) and is_run(total) and not is_vector(total.left, turned.rows)
         for total in turned.sums
-    )
+    ):
+        return False
+    across = _effort(turned, caps) + ACROSS * rows * columns
+    if depth * columns * size <= caps.l2_bytes:
+        return places(columns * size, caps) >= rows and across < TURNED * _effort(product, caps)
+    in_place = columns_in_place(product, caps) is not None
+    return depth >= MANY_TERMS * max(rows, 2) and not (in_place and _effort(product, caps) <= across)
 
 
 def _effort(product: Product, caps: Caps) -> float:
@@ -255,10 +266,14 @@ def _effort(product: Product, caps: Caps) -> float:
     lanes, copied = caps.vector_bytes // size, _copied(product, caps)
     if min(rows, columns) < 2:
         return math.inf
+    terms = sum(total.depth for total in product.sums)
+    in_place = columns_in_place(product, caps)
+    if in_place is not None:
+        term = _slivers(rows, columns, in_place.rows, in_place.columns, lanes, copied)
+        return terms * (term + INTERLEAVED * columns / lanes)
     height, width = _sizes(rows, columns, lanes, caps.registers, MOST_ROWS, copied, padded=_padded(product))
     term = _slivers(rows, columns, height, width, lanes, copied)
-    terms = sum(total.depth for total in product.sums)
-    across = [total for total in product.sums if not _is_vector(total.right, product.columns)]
+    across = [total for total in product.sums if not is_vector(total.right, product.columns)]
     if any(total.depth < DEEP or total.depth * columns * size > caps.l2_bytes for total in across):
         return math.inf
     return terms * term + sum(total.depth for total in across) * PACKED * columns / lanes
@@ -277,10 +292,11 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
     size = max(total.variable.dtype.itemsize for total in product.sums)
     if min(rows, columns, depth) < 2:
         return None
-    in_memory = _terms_in_memory(product, rows, columns, depth, size, caps)
-    if in_memory is not None:
-        return in_memory
-    in_place = _rows_in_place(product, rows, columns, depth, size, caps)
+    in_place = (
+        _terms_in_memory(product, rows, columns, depth, size, caps)
+        or _rows_in_place(product, rows, columns, depth, size, caps)
+        or columns_in_place(product, caps)
+    )
     if in_place is not None:
         return in_place
     most = min(_side_by_side(total, product, caps) for total in product.sums)
@@ -288,7 +304,7 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
     near = _with_room(caps.l1_bytes) // (depth * size) if again else MOST_ROWS
     lanes, padded = caps.vector_bytes // size, _padded(product)
     height, width = _sizes(rows, columns, lanes, caps.registers, most, copied, near, padded)
-    along = all(_is_vector(total.right, product.columns) for total in product.sums)
+    along = all(is_vector(total.right, product.columns) for total in product.sums)
     panels = -(-columns // width)
     near_enough = caps.l1_bytes if rows >= REUSE else caps.l2_bytes
     right = not along or columns < width or depth * columns * size > near_enough
@@ -322,7 +338,7 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
     side = (block or rows) * at_once * size <= caps.l2_bytes
     left = not all(
         isinstance(total.left, Load)
-        and (at_hand or _is_run(total) or (side and _is_vector(total.left, product.rows)))
+        and (at_hand or is_run(total) or (side and is_vector(total.left, product.rows)))
         for total in product.sums
     )
     across = block is not None or (run >= SEVERAL and rows * at_once * size > half)
@@ -362,7 +378,7 @@ def _terms_in_memory(
     out."""
     by_row, by_column = product.rows, product.columns
     if not all(
-        len(total.terms) == 1 and _is_vector(total.left, by_row) and _is_vector(total.right, by_column)
+        len(total.terms) == 1 and is_vector(total.left, by_row) and is_vector(total.right, by_column)
         for total in product.sums
     ):
         return None
@@ -382,7 +398,9 @@ def _terms_in_memory(
         return None
     parts = -(-depth // near)
     at_once = depth if parts == 1 else _even(depth, parts, UNROLL)
-    steps = [_step(factor, total.terms[0]) for total in product.sums for factor in (total.left, total.right)]
+    steps = [
+        step_in(factor, total.terms[0]) for total in product.sums for factor in (total.left, total.right)
+    ]
     right = any(step is None or places(step * size, caps) < PLACES for step in steps)
     return Blocking(height, width, at_once, strip, strip, block, False, right)
 
@@ -400,9 +418,9 @@ def _rows_in_place(
     is_far = depth * columns * size > caps.l2_bytes and columns >= width
     if caps.pipes.ahead < SEEN or not is_far or not _may_ask(product):
         return None
-    if not _is_vector(total.right, product.columns) or not (isinstance(total.left, Load) and _is_run(total)):
+    if not is_vector(total.right, product.columns) or not (isinstance(total.left, Load) and is_run(total)):
         return None
-    step = _step(total.right, total.terms[0])
+    step = step_in(total.right, total.terms[0])
     stay = 0 if step is None else places(step * size, replace(caps, l1_bytes=caps.l2_bytes))
     is_near = depth <= stay and 4 * depth * width * size < caps.l2_bytes
     if rows > MOST_ROWS and not (rows <= 2 * MOST_ROWS and is_near):
@@ -433,12 +451,6 @@ def _strips(
     return run, strip, depth if depth <= most else _even(depth, -(-depth // most), UNROLL)
 
 
-def _is_run(total: Sum) -> bool:
-    """Does a row's factor lie term by term?"""
-    left, last = total.left, total.terms[-1]
-    return isinstance(left, Load) and stride(left.tensor, left.index, last.symbol) in (1, -1)
-
-
 def _dividing(whole: int, most: int) -> int:
     """The size of parts, `most` or down to half of it, that leaves nothing over if there is one."""
     return next((size for size in range(most, most // 2, -1) if whole % size == 0), most)
@@ -454,16 +466,6 @@ def _even(whole: int, parts: int, unit: int) -> int:
     return -(-whole // (parts * unit)) * unit
 
 
-def _is_vector(factor: object, loop: For) -> bool:
-    """Can a factor be read in place, a vector of columns, or neighbouring rows, at a time?"""
-    return _step(factor, loop) == 1
-
-
-def _step(factor: object, loop: For) -> int | None:
-    """How far a loop goes in memory from one cell that it reads to the next."""
-    return stride(factor.tensor, factor.index, loop.symbol) if isinstance(factor, Load) else None
-
-
 def _side_by_side(total: Sum, product: Product, caps: Caps) -> int:
     """The rows of a sliver at most: so many that the first cache holds a line of each, beside those of a
     panel, where they are read in place. Rows of a power of two are a few of its places apart, and push one
@@ -471,7 +473,7 @@ def _side_by_side(total: Sum, product: Product, caps: Caps) -> int:
     to 1.3 on two, where each set of the cache has 8 lines, and 1.03 to 1.14 times where it has 12."""
     left = total.left
     step: int | None = total.depth
-    if isinstance(left, Load) and _is_run(total):
+    if isinstance(left, Load) and is_run(total):
         step = stride(left.tensor, left.index, product.rows.symbol)
     if step is None:
         return MOST_ROWS
