@@ -353,14 +353,14 @@ def test_columns_that_lie_term_by_term_are_rows_where_rows_are_few(
         (12, 33, (0, 1, 0), True, True),
         (13, 30, (0, 1, 0), True, False),  # two slivers would transpose them twice
         (3, 3, (0, 1, 0), True, False),  # no four terms
-        (3, 30, (1, 1, 0), True, True),  # the first cache holds all rows
-        (3, 200, (1, 1, 0), True, False),
+        (3, 200, (1, 1, 0), True, True),  # the second cache holds all rows, which lie side by side
+        (3, 500, (1, 1, 0), True, False),
     ],
 )
 def test_columns_that_lie_term_by_term_are_transposed_in_registers_where_rows_are_few(
     rows, terms, layouts, transposes, in_place, ending
 ):
-    caps = Caps(vector_bytes=16, registers=32, l1_bytes=2048, transposes=transposes)
+    caps = Caps(vector_bytes=16, registers=32, l1_bytes=2048, l2_bytes=4096, transposes=transposes)
     before = product({"i": rows, "j": 42, "k": terms}, layouts, ending)
     after = contract(before, caps)
     verify_kernel(after)
@@ -375,6 +375,7 @@ def test_columns_that_lie_term_by_term_are_transposed_in_registers_where_rows_ar
         (17, 784, 100, False),  # two vectors where one is nearly enough
         (16, 128, 100, False),  # few terms for so much of a result that is stored across rows
         (16, 300, 512, False),  # whose rows push one another out
+        (16, 16, 16, False),  # or terms that are few
     ],
 )
 def test_rows_that_fill_vectors_are_columns_where_these_lie_term_by_term(rows, terms, columns, turned):
@@ -383,6 +384,20 @@ def test_rows_that_fill_vectors_are_columns_where_these_lie_term_by_term(rows, t
     after = contract(before, caps)
     verify_kernel(after)
     assert any("term by term" in note for note in after.notes) is turned
+
+
+@pytest.mark.parametrize(
+    ("terms", "columns", "turned"),
+    [
+        (64, 4, True),
+        (8, 8, False),  # results would be stored across rows all the time
+    ],
+)
+def test_columns_that_are_few_are_rows_where_their_terms_are_transposed_in_registers(terms, columns, turned):
+    caps = Caps(vector_bytes=64, registers=32, l1_bytes=48 << 10, l2_bytes=1 << 20, transposes=True)
+    kernel = contract(product({"i": 500, "j": columns, "k": terms}, (0, 1, 0), 0), caps)
+    verify_kernel(kernel)
+    assert any("few columns" in note for note in kernel.notes) is turned
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ MANY_TERMS = 24
 """So many terms for each row at least make it worth to turn what is stored rather than columns: of half as
 many, results whose rows lie whole pages apart take 1.1 to 1.3 times as long."""
 
-INTERLEAVED = 2.0
+INTERLEAVED = 1.8
 """What it costs to take a register of columns from memory where they lie term by term, and multiply it."""
 
 PACKED = 3.0
@@ -232,7 +232,11 @@ def _is_narrow(product: Product, caps: Caps) -> bool:
     size = max(total.variable.dtype.itemsize for total in product.sums)
     if product.within is not None or (product.columns.trips or 0) >= 2 * caps.vector_bytes // size:
         return False
-    return _effort(product.turned(), caps) < TURNED * _effort(product, caps)
+    turned = product.turned()
+    if columns_in_place(turned, caps) is None:
+        return _effort(turned, caps) < TURNED * _effort(product, caps)
+    across = ACROSS * (product.rows.trips or 0) * (product.columns.trips or 0)
+    return _effort(turned, caps) + across < TURNED * _effort(product, caps, short=True)
 
 
 def _lies_by_terms(product: Product, caps: Caps) -> bool:
@@ -254,13 +258,14 @@ def _lies_by_terms(product: Product, caps: Caps) -> bool:
         return False
     across = _effort(turned, caps) + ACROSS * rows * columns
     if depth * columns * size <= caps.l2_bytes:
-        return places(columns * size, caps) >= rows and across < TURNED * _effort(product, caps)
+        return places(columns * size, caps) >= rows and across < TURNED * _effort(product, caps, short=True)
     in_place = columns_in_place(product, caps) is not None
     return depth >= MANY_TERMS * max(rows, 2) and not (in_place and _effort(product, caps) <= across)
 
 
-def _effort(product: Product, caps: Caps) -> float:
-    """About how long a product takes, in the time of two sums."""
+def _effort(product: Product, caps: Caps, short: bool = False) -> float:
+    """About how long a product takes, in the time of two sums; of columns that are copied for sums of few
+    terms, or that are too many, only if `short`."""
     rows, columns = product.rows.trips or 0, product.columns.trips or 0
     size = max(total.variable.dtype.itemsize for total in product.sums)
     lanes, copied = caps.vector_bytes // size, _copied(product, caps)
@@ -274,7 +279,9 @@ def _effort(product: Product, caps: Caps) -> float:
     height, width = _sizes(rows, columns, lanes, caps.registers, MOST_ROWS, copied, padded=_padded(product))
     term = _slivers(rows, columns, height, width, lanes, copied)
     across = [total for total in product.sums if not is_vector(total.right, product.columns)]
-    if any(total.depth < DEEP or total.depth * columns * size > caps.l2_bytes for total in across):
+    if not short and any(
+        total.depth < DEEP or total.depth * columns * size > caps.l2_bytes for total in across
+    ):
         return math.inf
     return terms * term + sum(total.depth for total in across) * PACKED * columns / lanes
 

@@ -41,8 +41,9 @@ def columns_in_place(product: Product, caps: Caps) -> Blocking | None:
     if not caps.transposes or product.within is not None or not 2 <= rows <= MOST_ROWS:
         return None
     size = max(total.variable.dtype.itemsize for total in product.sums)
-    near = caps.l1_bytes // (rows * size)
-    if not all(_may_read(total, near) and _may_interleave(total, size) for total in product.sums):
+    if not all(
+        _may_read(total, product.rows, caps) and _may_interleave(total, size) for total in product.sums
+    ):
         return None
     lanes = caps.vector_bytes // size
     steps = [step_in(total.right, product.columns) or 0 for total in product.sums]
@@ -55,9 +56,12 @@ def columns_in_place(product: Product, caps: Caps) -> Blocking | None:
     return Blocking(rows, width, depth, 1, 1, None, False, False)
 
 
-def _may_read(total: Sum, near: int) -> bool:
-    """Are the rows read where they lie, of at most so many terms, or term by term?"""
-    return is_run(total) or (isinstance(total.left, Load) and total.depth <= near)
+def _may_read(total: Sum, rows: For, caps: Caps) -> bool:
+    """May rows be read where they lie: term by term, or side by side or at all in a cache that holds them?"""
+    if not isinstance(total.left, Load):
+        return False
+    near = caps.l2_bytes if is_vector(total.left, rows) else caps.l1_bytes
+    return is_run(total) or total.depth * (rows.trips or 0) * total.left.tensor.dtype.itemsize <= near
 
 
 def _may_interleave(total: Sum, size: int) -> bool:
