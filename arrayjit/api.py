@@ -202,7 +202,7 @@ class JitFunction(Generic[P, R]):
                 self._hits += 1
                 variant = known.variant
                 if options == UNSAID and isinstance(variant, Variant):
-                    self._entries.offer(self, variant, args, kwargs, leaves)
+                    self._entries.offer(self, variant, args, kwargs, leaves, signature)
             else:
                 variant = self._missed(chosen, signature, leaves, args, kwargs)
             if options.target is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from ..tracer.calls.signature import (
     length_of,
     same_memory,
 )
-from ..tracer.record.state import has_state
+from ..tracer.record.state import has_plain_attributes, has_state, is_kept
 from ..tracer.record.tree import contents
 from .layout import C_CONTIGUOUS, LAYOUT_FLAGS
 from .rows import address, code, row, words
@@ -43,8 +44,9 @@ class ThroughPython(Exception):
 
 class Steps:
     """`rows` are the steps, `leaves` has the step of each leaf of the call, `ranges` are those of memory that
-    its arrays lie in, several in one if they `share` it. `owned` is what the rows name. `lengths` has the
-    parameter of each length that is left open, `open_leaves` are the arrays of any length."""
+    its arrays lie in, several in one if they `share` it. `owned` is what the rows name, `objects` are those
+    that must be as they were. `lengths` has the parameter of each length that is left open, `open_leaves` are
+    the arrays of any length."""
 
     def __init__(
         self,
@@ -59,6 +61,7 @@ class Steps:
         self.rows: list[list[int]] = []
         self.leaves: list[int] = []
         self.owned: list[Any] = []
+        self.objects: list[Any] = []
         self.ranges: list[tuple[int, int]] = []
         self._sources = sources
         self._params = _params(sources)
@@ -104,7 +107,7 @@ class Steps:
 
     def _add_static(self, value: Any, where: Mapping[str, int]) -> None:
         if has_state(value):
-            raise ThroughPython(f"a {type(value).__name__} may change and stay the same object")
+            self.objects.append(value)
         self._row(value, where, check=code("CHECK", "SAME"), wanted=id(value))
 
     def _add_array(self, array: np.ndarray, where: Mapping[str, int], param: int, leaf: int | None) -> None:
@@ -206,15 +209,16 @@ class Steps:
         any_length: bool,
     ) -> None:
         kind = type(value)
-        is_tuple = issubclass(kind, tuple) and kind.__iter__ is tuple.__iter__
-        fetch = "TUPLE" if is_tuple else _FETCHES.get(kind)
+        fetch = _fetch(kind, keys)
         if fetch is None:
             raise ThroughPython(f"a {kind.__name__} is no plain container")
         source = len(self.rows)
-        check = code("CHECK", "CONTAINER")
+        check = code("CHECK", "INSTANCE" if fetch == "ATTRIBUTE" else "CONTAINER")
+        if fetch == "ATTRIBUTE":
+            self.objects.append(kind)
         self._row(kind, where, check=check, wanted=id(kind), size=len(children))
         for index, child in enumerate(children):
-            key = keys[index] if kind is dict else None
+            key = keys[index] if fetch in ("DICT", "ATTRIBUTE") else None
             self.owned.append(key)
             here = {
                 "fetch": code("FETCH", fetch),
@@ -243,6 +247,15 @@ class Steps:
             raise ThroughPython("an integer that is compiled in has more than 64 bits") from None
         self.owned.append(pin)
         return pin.ctypes.data, pin.nbytes
+
+
+def _fetch(kind: type, keys: Sequence[Hashable]) -> str | None:
+    """How the children of a container are come to; None if the dispatcher has no way."""
+    if issubclass(kind, tuple) and kind.__iter__ is tuple.__iter__:
+        return "TUPLE"
+    if is_dataclass(kind) and has_plain_attributes(kind) and all(is_kept(kind, str(key)) for key in keys):
+        return "ATTRIBUTE"
+    return _FETCHES.get(kind)
 
 
 def _params(sources: Sequence[Source]) -> dict[int, int]:

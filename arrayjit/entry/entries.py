@@ -16,11 +16,11 @@ from ..runtime.machine_code import loaded
 from ..settings import environment
 from ..stages import Variant
 from ..timeline import RECORDER
-from ..tracer.calls.signature import Declared
+from ..tracer.calls.signature import Declared, Key
 from ..tracer.record.guards import ABSENT
 from .callable import ENTRY, TABLE, table_offset
 from .layout import symbols
-from .rows import Words, address, hits, row, words
+from .rows import address, count_from, hits, row, words
 
 if TYPE_CHECKING:
     from . import arguments, dispatcher, variants
@@ -33,6 +33,10 @@ __all__ = ["MOST_VARIANTS", "Entry", "withdraw_all"]
 
 MOST_VARIANTS = 100
 """Calls look through the variants one by one; further ones are found through Python."""
+
+MOST_RENEWALS = 8
+"""How often the rows of a variant are made again: attributes that are assigned before each call cost more so
+than by way of Python."""
 
 WORTH = 50
 """Calls through Python after which a process makes the dispatcher, once: that takes as long as hundreds of
@@ -61,7 +65,8 @@ class Entry:
         self._variables = variables
         self._shown = shown
         self._lock = lock()
-        self._published: dict[Variant, tuple[Words, int]] = {}
+        self._published: dict[Variant, variants.Described] = {}
+        self._renewals: dict[Variant, int] = {}
         self._reasons: dict[Variant, str] = {}
         self._held: tuple[Any, ...] = ()
         self._past_hits = 0
@@ -70,12 +75,12 @@ class Entry:
     @property
     def hits(self) -> int:
         """How many calls were answered without Python."""
-        return self._past_hits + sum(hits(rows) for rows, _ in tuple(self._published.values()))
+        return self._past_hits + sum(hits(each.rows) for each in tuple(self._published.values()))
 
     def hits_of(self, variant: Any) -> int:
         """How many calls of a variant were answered without Python since it was published."""
         published = self._published.get(variant)
-        return 0 if published is None else hits(published[0])
+        return 0 if published is None else hits(published.rows)
 
     def reason(self, variant: Variant) -> str | None:
         """Why calls of a variant go through Python; None if they don't, or it was never offered."""
@@ -88,11 +93,16 @@ class Entry:
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
         leaves: Sequence[Any],
+        signature: Key,
     ) -> None:
-        """Publish a variant that answered this call, if the dispatcher can do all that its calls need."""
-        if type(function) is self._base or RECORDER.is_watching:
+        """Publish a variant that answered this call, if the dispatcher can do all that its calls need. One
+        that has been published is once more, a few times, where objects may hold other, equal ones."""
+        if type(function) is self._base or RECORDER.is_watching or variant in self._reasons:
             return
-        if variant in self._published or variant in self._reasons or len(self._published) == MOST_VARIANTS:
+        published = self._published.get(variant)
+        if published is None and len(self._published) == MOST_VARIANTS:
+            return
+        if published is not None and not (published.has_objects and self._may_renew(variant)):
             return
         self._offers += 1
         if self._offers < WORTH and not _dispatcher.cache_info().currsize:
@@ -105,20 +115,30 @@ class Entry:
                 self._withdraw_all(function)
             self._held = held
             try:
-                self._published[variant] = variants.described(
-                    variant, args, kwargs, leaves, self._declared, self._failed(variant)
+                described = variants.described(
+                    variant, args, kwargs, leaves, self._declared, signature, self._failed(variant)
                 )
+                if published is not None:
+                    count_from(described.rows, hits(published.rows))
+                self._published[variant] = described
                 self._publish(function)
             except arguments.ThroughPython as reason:
-                self._reasons[variant] = str(reason)
+                if published is None:
+                    self._reasons[variant] = str(reason)
+
+    def _may_renew(self, variant: Variant) -> bool:
+        """Whether a variant may be published once more, and count that."""
+        self._renewals[variant] = self._renewals.get(variant, 0) + 1
+        return self._renewals[variant] <= MOST_RENEWALS
 
     def withdraw(self, function: Any, variant: Variant) -> None:
         """A variant is called no more."""
         with self._lock:
             self._reasons.pop(variant, None)
-            rows = self._published.pop(variant, None)
-            if rows is not None:
-                self._past_hits += hits(rows[0])
+            self._renewals.pop(variant, None)
+            published = self._published.pop(variant, None)
+            if published is not None:
+                self._past_hits += hits(published.rows)
                 self._publish(function)
 
     def withdraw_all(self, function: Any) -> None:
@@ -134,7 +154,7 @@ class Entry:
 
     def _publish(self, function: Any) -> None:
         """Exchange the function's table, in one step: calls have the old one or the new one."""
-        rows = tuple(self._published.values())
+        published = tuple(self._published.values())
         names = [environment()[1](name) for name in self._variables]
         guards = [variants.place("CONTEXT", variable, value=None) for variable in self._contexts]
         guards += [
@@ -145,12 +165,13 @@ class Entry:
         guarded = words(guards, names, self._held, self._contexts)
         table = row(
             "TABLE",
-            count=len(rows),
+            count=len(published),
             guards=address(guarded),
             guard_count=len(guards),
-            room=max(room for _, room in rows) if rows else 0,
+            room=max((each.room for each in published), default=0),
         )
-        setattr(function, TABLE, words([table, [address(variant) for variant, _ in rows]], rows, guarded))
+        described = [address(each.rows) for each in published]
+        setattr(function, TABLE, words([table, described], published, guarded))
         setattr(function, ENTRY, _dispatcher(self._base))
         _published[function] = self
 

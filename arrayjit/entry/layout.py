@@ -13,7 +13,7 @@ import sys
 import sysconfig
 from collections.abc import Iterator, Mapping
 from functools import cache
-from types import CellType, FunctionType
+from types import CellType, FunctionType, MemberDescriptorType
 from typing import Any
 
 import numpy as np
@@ -27,9 +27,13 @@ __all__ = [
     "OFFSETS",
     "WRITEABLE",
     "address_of",
+    "bases_place",
+    "dict_place",
     "function_fields",
     "has_dict_versions",
+    "has_object_versions",
     "reason_against",
+    "slot_place",
     "symbols",
 ]
 
@@ -38,6 +42,7 @@ _HEAD = object.__basicsize__
 OFFSETS: Mapping[str, int] = {
     "TYPE": _HEAD - 8,
     "SIZE": _HEAD,  # of a tuple, a list, a dict
+    "SET_SIZE": _HEAD + 8,
     "TUPLE_ITEMS": tuple.__basicsize__,
     "LIST_ITEMS": _HEAD + 8,
     "VALUE": _HEAD,  # of a float, a complex, a NumPy scalar
@@ -56,6 +61,12 @@ OFFSETS: Mapping[str, int] = {
 
 DICT_VERSION = _HEAD + 8
 """Where a dict has its version, if `has_dict_versions`."""
+
+_MANAGED_DICT = 1 << 4
+"""What a class says whose objects have their dicts in front of them."""
+_DEFINITION, _OBJECT_SLOTS = _HEAD + 24, (6, 16)
+"""Where the descriptor of a slot has its definition, and the kinds of those that have objects."""
+_MANY = 50
 
 C_CONTIGUOUS, _ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 LAYOUT_FLAGS = C_CONTIGUOUS | _ALIGNED | WRITEABLE
@@ -95,6 +106,7 @@ _PYTHON = (
     "PyFloat_FromDouble",
     "PyComplex_FromDoubles",
     "PyLong_FromLongLong",
+    "PyObject_GenericGetAttr",
     "PyLong_AsLongLongAndOverflow",
 )
 _OBJECTS = {
@@ -151,6 +163,56 @@ def function_fields() -> tuple[int, ...]:
     held = _words_at(id(sample), FunctionType.__basicsize__ // 8)
     parts = (sample.__code__, sample.__defaults__, sample.__kwdefaults__)
     return tuple(8 * held.index(id(part)) for part in parts if id(part) in held)
+
+
+@cache
+def has_object_versions() -> bool:
+    """Whether the dict of an object has another version after each assignment to an attribute of the object,
+    however often the line has run that makes it."""
+
+    class Sample:
+        pass
+
+    held: Any = Sample()
+    held.x = held.y = -1
+    version, seen = ctypes.c_int64.from_address(id(vars(held)) + DICT_VERSION), set()
+    if not has_dict_versions():
+        return False
+    for number in range(_MANY):
+        held.x = number
+        seen.add(version.value)
+        object.__setattr__(held, "y", number)
+        seen.add(version.value)
+        del held.x
+        seen.add(version.value)
+    return len(seen) == 3 * _MANY
+
+
+@cache
+def bases_place() -> int:
+    """Where a class has its bases. Raises ValueError if that is not found."""
+
+    class Sample(Mapping[int, int]):
+        pass
+
+    return 8 * _words_at(id(Sample), vars(type)["__basicsize__"].__get__(type) // 8).index(
+        id(Sample.__bases__)
+    )
+
+
+def dict_place(value: Any) -> int | None:
+    """Where an object has the dict of its attributes; None if that is not found."""
+    kind, held = type(value), value.__dict__  # some objects have none before it is asked for
+    place = -24 if kind.__flags__ & _MANAGED_DICT else kind.__dictoffset__
+    is_known = place > 0 or kind.__flags__ & _MANAGED_DICT
+    return place if is_known and _words_at(id(value) + place, 1) == [id(held)] else None
+
+
+def slot_place(member: MemberDescriptorType) -> int | None:
+    """Where an object has what is in a slot; None for what is no object."""
+    definition = ctypes.c_void_p.from_address(id(member) + _DEFINITION).value or 0
+    kind, place = ctypes.c_int.from_address(definition + 8), ctypes.c_ssize_t.from_address(definition + 16)
+    return place.value if kind.value in _OBJECT_SLOTS else None
 
 
 @cache
@@ -229,6 +291,7 @@ def _containers() -> Iterator[bool]:
     yield _read(items, "SIZE", ctypes.c_int64) == 2
     yield _words_at(_read(items, "LIST_ITEMS"), 2) == [id(second), id(first)]
     yield _read({"x": 1, "y": 2, "z": 3}, "SIZE", ctypes.c_int64) == 3
+    yield all(_read(set(range(size)), "SET_SIZE", ctypes.c_int64) == size for size in (0, 1, 9))
     yield _read(CellType(first), "CONTENT") == id(first)
     yield len(function_fields()) == 3
     words = (ctypes.c_int64 * 3)()

@@ -14,6 +14,8 @@ TEXT = """
 define internal i1 @holds(ptr %guards, i64 %count) alwaysinline {
 entry:
   %found = alloca ptr
+  %key = alloca ptr
+  %position = alloca i64
   br label %each
 each:
   %i = phi i64 [ 0, %entry ], [ %next, %same ], [ %behind, %skip ]
@@ -30,6 +32,9 @@ look:
   switch i64 %kind, label %dict [ i64 <GUARD_IS_CELL>, label %cell
                                   i64 <GUARD_IS_CONTEXT>, label %context
                                   i64 <GUARD_IS_FIELD>, label %part
+                                  i64 <GUARD_IS_ITEM>, label %element
+                                  i64 <GUARD_IS_ENTRIES>, label %entries
+                                  i64 <GUARD_IS_ENTRY>, label %entry_
                                   i64 <GUARD_IS_VERSION>, label %changed
                                   i64 <GUARD_IS_SEEN>, label %seen ]
 cell:
@@ -45,6 +50,24 @@ part:
   %inside = getelementptr i8, ptr %holder, i64 %offset
   %kept = load ptr, ptr %inside
   br label %compare
+element:
+  %number = field i64 %guard <GUARD_NAME>
+  %items = field ptr %holder <LIST_ITEMS>
+  %inlist = item ptr %items %number
+  br label %compare
+entries:
+  store i64 0, ptr %position
+  %size = field ptr %holder <SIZE>
+  br label %compare
+entry_:
+  %any = call i32 @PyDict_Next(ptr %holder, ptr %position, ptr %key, ptr %found)
+  %is = icmp ne i32 %any, 0
+  br i1 %is, label %keyed, label %no
+keyed:
+  %nowkey = load ptr, ptr %key
+  %entryvalue = load ptr, ptr %found
+  %samekey = icmp eq ptr %nowkey, %name
+  br i1 %samekey, label %compare, label %no
 changed:
   %current = field i64 %holder <DICT_VERSION>
   %last = field i64 %guard <GUARD_VALUE>
@@ -69,7 +92,7 @@ clear:
   br label %compare
 compare:
   %now = phi ptr [ %content, %cell ], [ %held, %context ], [ null, %clear ], [ %item, %dict ],
-                [ %kept, %part ]
+                [ %kept, %part ], [ %inlist, %element ], [ %size, %entries ], [ %entryvalue, %keyed ]
   %equal = icmp eq ptr %now, %value
   br i1 %equal, label %same, label %no
 same:
@@ -178,6 +201,7 @@ fetch:
   switch i64 %how, label %argument [ i64 <FETCH_IS_TUPLE>, label %tuple
                                      i64 <FETCH_IS_LIST>, label %list
                                      i64 <FETCH_IS_DICT>, label %dict
+                                     i64 <FETCH_IS_ATTRIBUTE>, label %attribute
                                      i64 <FETCH_IS_OBJECT>, label %check ]
 argument:
   %given = item ptr %args %index
@@ -189,6 +213,16 @@ tuple:
 list:
   %listitems = field ptr %container <LIST_ITEMS>
   %inlist = item ptr %listitems %index
+  br label %check
+attribute:
+  %inobject = call ptr @PyObject_GenericGetAttr(ptr %container, ptr %wantedkey)
+  %lacks = icmp eq ptr %inobject, null
+  br i1 %lacks, label %lacking, label %kept
+lacking:
+  call void @PyErr_Clear()
+  ret i1 false
+kept:
+  call void @Py_DecRef(ptr %inobject)
   br label %check
 dict:
   %position = getelementptr i64, ptr %slots, i64 %source
@@ -213,7 +247,8 @@ compared:
   br i1 %equal, label %check, label %no
 check:
   %value = phi ptr [ %given, %argument ], [ %intuple, %tuple ], [ %inlist, %list ],
-                  [ %indict, %named ], [ %indict, %compared ], [ %wantedkey, %fetch ]
+                  [ %indict, %named ], [ %indict, %compared ], [ %wantedkey, %fetch ],
+                  [ %inobject, %kept ]
   %place = getelementptr ptr, ptr %values, i64 %i
   store ptr %value, ptr %place
   %slot = getelementptr i64, ptr %slots, i64 %i
@@ -225,7 +260,8 @@ check:
                                    i64 <CHECK_IS_BOOL>, label %bool
                                    i64 <CHECK_IS_SAME>, label %same
                                    i64 <CHECK_IS_CONTAINER>, label %sized
-                                   i64 <CHECK_IS_DICT>, label %sized ]
+                                   i64 <CHECK_IS_DICT>, label %sized
+                                   i64 <CHECK_IS_INSTANCE>, label %instance ]
 number:
   %isnumber = icmp eq ptr %type, %wanted
   %numberplace = getelementptr i8, ptr %value, i64 <VALUE>
@@ -249,6 +285,9 @@ bool:
 same:
   %issame = icmp eq ptr %value, %wanted
   br i1 %issame, label %advance, label %no
+instance:
+  %isinstance = icmp eq ptr %type, %wanted
+  br i1 %isinstance, label %advance, label %no
 sized:
   store i64 0, ptr %slot
   %iskind = icmp eq ptr %type, %wanted

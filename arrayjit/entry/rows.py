@@ -12,7 +12,7 @@ from functools import cache
 from itertools import chain
 from typing import Any
 
-__all__ = ["CODES", "ROWS", "Words", "address", "code", "hits", "offsets", "row", "words"]
+__all__ = ["CODES", "ROWS", "Words", "address", "code", "count_from", "hits", "offsets", "row", "words"]
 
 ROWS: Mapping[str, tuple[str, ...]] = {
     # What a function points to: how many variants, which was called last, what must be so for any of them,
@@ -43,8 +43,10 @@ ROWS: Mapping[str, tuple[str, ...]] = {
         "FAILED",
         "HITS",
     ),
-    # A place outside of the call, and what must be in it. NAME is the offset of a FIELD. A VERSION begins
-    # NAME rows about a dict, which hold where the dict has the version VALUE; SEEN ends them, and notes it.
+    # A place outside of the call, and what must be in it. NAME is the offset of a FIELD, the position of an
+    # ITEM of a list. ENTRIES says how many a dict has, and each ENTRY behind it what the next one is. A
+    # VERSION begins NAME rows about a dict, which hold where the dict has the version VALUE; SEEN ends them,
+    # and notes it.
     "GUARD": ("KIND", "HOLDER", "NAME", "VALUE"),
     # How to come to one value of the call, and what it must be.
     "STEP": (
@@ -109,9 +111,9 @@ ROWS: Mapping[str, tuple[str, ...]] = {
 }
 
 CODES: Mapping[str, tuple[str, ...]] = {
-    "GUARD": ("DICT", "CELL", "CONTEXT", "FIELD", "VERSION", "SEEN"),
-    "FETCH": ("ARGUMENT", "TUPLE", "LIST", "DICT", "OBJECT"),
-    "CHECK": ("ARRAY", "VALUE", "INT", "BOOL", "SAME", "CONTAINER", "DICT"),
+    "GUARD": ("DICT", "CELL", "CONTEXT", "FIELD", "ITEM", "ENTRIES", "ENTRY", "VERSION", "SEEN"),
+    "FETCH": ("ARGUMENT", "TUPLE", "LIST", "DICT", "ATTRIBUTE", "OBJECT"),
+    "CHECK": ("ARRAY", "VALUE", "INT", "BOOL", "SAME", "CONTAINER", "DICT", "INSTANCE"),
     "FACT": ("POSITIVE", "REMAINDER"),
     "BUILD": (
         "ARRAY",
@@ -151,9 +153,17 @@ def address(rows: Words) -> int:
     return ctypes.addressof(rows)
 
 
+_HITS = ROWS["VARIANT"].index("HITS")
+
+
 def hits(variant: Words) -> int:
     """How many calls a variant answered."""
-    return variant[ROWS["VARIANT"].index("HITS")]
+    return variant[_HITS]
+
+
+def count_from(variant: Words, answered: int) -> None:
+    """Have a variant go on counting from there."""
+    variant[_HITS] = answered
 
 
 @cache

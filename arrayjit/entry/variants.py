@@ -6,33 +6,44 @@ cannot do: such calls stay as they are, right and slower.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from types import CellType, MappingProxyType
+from types import CellType
 from typing import Any, NoReturn
 
 import numpy as np
 
+from ..frozen import frozen_by_identity
 from ..runtime.driver import NativeExecutable
 from ..runtime.host import HostMemory
 from ..stages import Variant
 from ..tracer.calls.binding import CapturedSource, ScalarSource, Source
-from ..tracer.calls.signature import Declared, overlaps
+from ..tracer.calls.signature import Declared, Key, key_of, overlaps
 from ..tracer.record.facts import Argument, Fact, Positive, Remainder
 from ..tracer.record.guards import ABSENT, ArrayGuard, FunctionGuard, Guard, NameGuard
 from ..tracer.record.resident import Resident
 from .arguments import Steps, ThroughPython
 from .layout import function_fields, has_dict_versions
+from .objects import dict_of, guards_of, under_version
 from .outcomes import Outcome
 from .rows import ROWS, Words, address, code, row, words
 
-__all__ = ["by_version", "described", "place"]
+__all__ = ["Described", "by_version", "described", "place"]
 
 MOST_WORKSPACE = 1 << 20
 """Bytes that a variant may keep for its temporaries. Larger ones share theirs, through Python."""
 
 _LARGE = 1 << 62
+
+
+@frozen_by_identity
+class Described:
+    """The rows of a variant, how many values or pointers it needs room for, and whether it depends on what
+    objects hold."""
+
+    rows: Words
+    room: int
+    has_objects: bool
 
 
 def described(
@@ -41,10 +52,11 @@ def described(
     kwargs: Mapping[str, Any],
     leaves: Sequence[Any],
     declared: Declared,
+    signature: Key,
     failed: Callable[[int], NoReturn],
-) -> tuple[Words, int]:
-    """The rows of a variant, and how many values or pointers it needs room for. `failed` raises the
-    exception of a status."""
+) -> Described:
+    """The rows of a variant that answered a call with that signature. `failed` raises the exception of a
+    status."""
     convention, procedure = variant.convention, variant.procedure
     executable = procedure.executable
     if not isinstance(executable, NativeExecutable):
@@ -66,7 +78,13 @@ def described(
     releases = not variant.emitted.code.is_short
     workspace = HostMemory(procedure.arena_bytes) if procedure.arena_bytes else None
     names = tuple(kwargs) or None
-    owned: list[Any] = [variant, failed, workspace, names, steps.owned, outcome.owned]
+    outside = [each for each in convention.guards if isinstance(each, NameGuard) and each.state is not None]
+    watched = [*(guard.value for guard in outside), *steps.objects]
+    objects, kept = guards_of(watched)
+    if watched and not (variant.is_valid() and key_of(args, kwargs, declared)[0] == signature):
+        raise ThroughPython("an object changed during a call")
+    guards = [*by_version(list(_guards(convention.guards, captured))), *objects]
+    owned: list[Any] = [variant, failed, workspace, names, steps.owned, outcome.owned, kept]
 
     def section(name: str, count: str, rows: Sequence[Sequence[int]]) -> dict[str, int]:
         memory = words(rows)
@@ -87,13 +105,14 @@ def described(
         releases=int(releases),
         owns=int(releases or outcome.asks_python or len(outcome.build) > 0),
         failed=id(failed),
-        **section("guards", "guard_count", by_version(list(_guards(convention.guards, captured)))),
+        **section("guards", "guard_count", guards),
         **section("facts", "fact_count", facts),
         **section("steps", "step_count", steps.rows),
         **section("fresh", "fresh_count", outcome.fresh),
         **section("build", "build_count", outcome.build),
     )
-    return words([described], owned), max(len(steps.rows), len(procedure.params) + 2)
+    room = max(len(steps.rows), len(procedure.params) + 2)
+    return Described(words([described], owned), room, bool(watched))
 
 
 def _add_captured(sources: Sequence[Source], steps: Steps) -> list[np.ndarray]:
@@ -114,25 +133,17 @@ def _guards(guards: Sequence[Guard], captured: Sequence[np.ndarray]) -> Iterator
         match guard:
             case ArrayGuard(array=array) if any(array is known for known in captured):
                 pass
-            case NameGuard(holder=CellType() as cell, value=value, state=None):
+            case NameGuard(holder=CellType() as cell, value=value):
                 yield place("CELL", cell, value=value)
-            case NameGuard(holder=ContextVar() as variable, value=value, state=None):
+            case NameGuard(holder=ContextVar() as variable, value=value):
                 yield place("CONTEXT", variable, value=value)
-            case NameGuard(holder=holder, name=name, value=value, state=None):
-                yield place("DICT", _dict_of(holder), name, value)
+            case NameGuard(holder=holder, name=name, value=value):
+                yield place("DICT", dict_of(holder), name, value)
             case FunctionGuard(holder=function, code=held, defaults=defaults, keyword_defaults=keywords):
                 for offset, part in zip(function_fields(), (held, defaults, keywords), strict=True):
                     yield _field(function, offset, part)
-            case ArrayGuard() | NameGuard():
+            case ArrayGuard():
                 raise ThroughPython("the code depends on what may change and stay the same object")
-
-
-def _dict_of(holder: Any) -> dict[str, Any]:
-    """The dict that has the names of a module, or those of a class, which shows it through a proxy."""
-    held: Any = gc.get_referents(holder)[0] if type(holder) is MappingProxyType else holder
-    if type(held) is not dict:
-        raise ThroughPython(f"names are looked up in a {type(held).__name__}")
-    return held
 
 
 def place(kind: str, holder: Any, name: Any = None, value: Any = ABSENT) -> list[int]:
@@ -158,9 +169,7 @@ def by_version(guards: Sequence[list[int]]) -> list[list[int]]:
             dicts.setdefault(guard[about], []).append(guard)
     grouped = [guard for guard in guards if guard[0] != kind]
     for holder, inside in dicts.items():
-        before, after = (code("GUARD", name) for name in ("VERSION", "SEEN"))
-        grouped.append(row("GUARD", kind=before, holder=holder, name=len(inside) + 2, value=-1))
-        grouped += [*inside, row("GUARD", kind=after, holder=holder)]
+        grouped += under_version(holder, inside)
     return grouped
 
 

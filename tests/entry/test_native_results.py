@@ -553,7 +553,6 @@ def test_what_stays_with_python(through_python):
         (lambda v: v[6:], (x,)),
         (lambda v: v.T, (x.astype(">f8").reshape(2, 3),)),
         (lambda v: v + 1, (np.frombuffer(bytearray(49), "u1")[1:].view("f8"),)),
-        (lambda p: p.x + p.y, (Point(x, x + 1),)),
         (lambda d: d["a"], (OrderedDict(a=x),)),
     ):
         expected = function(*args)

@@ -125,13 +125,14 @@ class Objects:
         return value if held is None or held.get(name, _ABSENT) is not value else self._names.of(value)
 
     def lacks(self, view: Any, name: str) -> None:
-        """The trace depends on an object and its class having no attribute of that name."""
+        """The trace depends on an object and its class having no attribute of that name, or a slot that is
+        empty."""
         original = self._names.original(view)
         if original is not view and isinstance(getattr(original, "__dict__", None), dict):
             self._names.depend(vars(original), name, ABSENT)
         for kind in map(self._names.original, type(view).__mro__):
             if kind is not object and self._names.is_users(kind) and not issubclass(kind, self._root):
-                self._names.depend(vars(kind), name, ABSENT)
+                self._names.depend(vars(kind), name, vars(kind).get(name, ABSENT))
 
     def assign(self, view: Any, name: str, value: Any) -> None:
         """Raise unless the object was made by the function, or holds the value already."""

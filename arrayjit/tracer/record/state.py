@@ -20,11 +20,13 @@ from io import IOBase
 from types import (
     BuiltinFunctionType,
     FunctionType,
+    GetSetDescriptorType,
     MappingProxyType,
     MemberDescriptorType,
     MethodType,
     MethodWrapperType,
     ModuleType,
+    WrapperDescriptorType,
 )
 from typing import Any
 from weakref import ReferenceType
@@ -39,9 +41,15 @@ __all__ = [
     "Standing",
     "Watch",
     "attributes_of",
+    "has_attributes_alone",
+    "has_plain_attributes",
     "has_state",
+    "is_fixed",
+    "is_kept",
+    "is_read",
     "reachable",
     "set_attributes",
+    "slots_of",
     "state_of",
 ]
 
@@ -150,15 +158,57 @@ def attributes_of(value: Any) -> dict[str, Any]:
         return {name: item for name, item in vars(value).items() if name != "__wrapped__"}
     if isinstance(value, _STATELESS):
         return {}
-    if _home(kind) in _NOT_READ:
+    if not is_read(kind):
         return _attributes_read(value)
-    slots = {
-        name: getattr(value, name)
-        for part in kind.__mro__
-        for name, member in vars(part).items()
-        if isinstance(member, MemberDescriptorType) and name != "__dict__" and hasattr(value, name)
-    }
+    slots = {name: getattr(value, name) for name, _ in slots_of(kind) if hasattr(value, name)}
     return slots | dict(getattr(value, "__dict__", {}))
+
+
+def slots_of(kind: type) -> Iterator[tuple[str, MemberDescriptorType]]:
+    """The attributes of objects of a class that have a place of their own."""
+    for part in kind.__mro__:
+        for name, member in vars(part).items():
+            if isinstance(member, MemberDescriptorType) and name != "__dict__":
+                yield name, member
+
+
+def is_read(kind: type) -> bool:
+    """Whether the attributes of objects of a class are what computations read."""
+    return _home(kind) not in _NOT_READ
+
+
+def is_fixed(value: Any) -> bool:
+    """Whether a value has the same state as long as what it leads to has."""
+    kind = type(value)
+    if issubclass(kind, tuple):
+        return kind.__iter__ is tuple.__iter__
+    if kind in _BY_VALUE or kind in _BY_TEXT or kind is frozenset or _holder(value) is not None:
+        return True
+    has_fields = issubclass(kind, np.void) or (issubclass(kind, np.dtype) and bool(value.names))
+    return issubclass(kind, _STATELESS) and not has_fields
+
+
+def has_attributes_alone(kind: type) -> bool:
+    """Whether the state of an object of a class is that of its attributes and of the class."""
+    others = (*_CONTAINERS, *_HOLDING, tuple, np.generic, np.dtype, Standing)
+    return not issubclass(kind, others) and not _is_polynomial(kind)
+
+
+def has_plain_attributes(kind: type) -> bool:
+    """Whether no code of a class says what the attributes are that an object of it keeps."""
+    for part in kind.__mro__:
+        how, held = vars(part).get("__getattribute__"), vars(part).get("__dict__")
+        if not isinstance(how, (WrapperDescriptorType, type(None))):
+            return False
+        if not isinstance(held, (GetSetDescriptorType, type(None))):
+            return False
+    return True
+
+
+def is_kept(kind: type, name: str) -> bool:
+    """Whether an object of a class keeps an attribute itself: reading it makes nothing anew."""
+    found = next((vars(part)[name] for part in kind.__mro__ if name in vars(part)), None)
+    return isinstance(found, MemberDescriptorType) or not hasattr(type(found), "__get__")
 
 
 def _attributes_read(value: Any) -> dict[str, Any]:
