@@ -47,6 +47,18 @@ def test_a_short_loop_is_unrolled() -> None:
     assert_like_numpy(halved, (x10,))
 
 
+def test_a_short_loop_of_very_many_statements_is_kept() -> None:
+    lines = "".join(f"        x = x * 0.5 + np.roll(np.abs(x), {n})\n" for n in range(40))
+    names: dict[str, Any] = {"np": np}
+    exec(f"def f(x, y):\n    for i in range(4):\n{lines}        x = x * y[i]\n    return x", names)
+    program, numbers = names["f"], (2.0, 3.0, 4.0, 5.0)
+    kept = arrayjit.jit(program).lower(x10, x10[:4]).as_text("assignments")
+    assert kept.count("for k in range(0, 4)") == 1
+    assert_like_numpy(program, (x10, x10[:4]))
+    assert "range(0, 4)" not in arrayjit.jit(program).lower(x10, numbers).as_text("assignments")
+    assert_like_numpy(lambda x: program(x, numbers), (x10,))
+
+
 BOUNDS: dict[str, Callable[[Any, int], range]] = {
     "a constant": lambda x, k: range(7),
     "a size": lambda x, k: range(len(x)),

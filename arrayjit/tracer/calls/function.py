@@ -108,6 +108,10 @@ def trace_function(
             if extended == decisions:
                 raise CompilerBug("a trace starts again for what is decided already", stage="trace") from None
             decisions = extended
+        except Exception:
+            if not decisions.rolled:
+                raise
+            decisions = decisions.without_rolled()
 
 
 def _traced(

@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any, Literal
 
 from ...errors import UnsupportedError
+from ...ir.assign import statements
 from ...ir.index import Affine
 from ..record.deciding import is_positive
 from ..record.retrace import Reason, Retrace, Site, told
@@ -30,7 +31,11 @@ from .unsure import Unsure
 __all__ = ["MOST_UNROLLED", "UNROLLED", "Counted", "iterate"]
 
 UNROLLED = 4
-"""Loops of so few iterations are always unrolled."""
+"""Loops of so few iterations are unrolled, unless that makes more statements than `_MOST_STATEMENTS`."""
+
+_MOST_STATEMENTS = 256
+"""What a program gains by few iterations side by side it gains where they are small, and compiling takes
+milliseconds for each statement."""
 
 _FEW_ITEMS = 16
 """Comprehensions of so few items are always unrolled."""
@@ -101,14 +106,29 @@ def iterate(items: Counted, frame: FrameType) -> Iterator[Any]:
         return _unrolled(items, site, reason)
     if site not in trace.decisions.turns and _is_short(count, items, site):
         trace.note(user_location(), f"unrolled, since {count.offset} iterations are few")
-        return _all(items, site, count.offset)
+        return _few(items, site, count.offset)
     return _recorded(items, site, frame)
 
 
 def _is_short(count: Affine, items: Counted, site: Site) -> bool:
     """Whether so many iterations are unrolled, as few or as too few to be recorded together."""
-    together, _ = items.trace.decisions.together.get(site, (1, None))
-    return count.is_constant and count.offset < max(together, 1 if items.rolled else UNROLLED + 1)
+    decisions = items.trace.decisions
+    together, _ = decisions.together.get(site, (1, None))
+    must_be_rolled = items.rolled or site in decisions.rolled
+    return count.is_constant and count.offset < max(together, 1 if must_be_rolled else UNROLLED + 1)
+
+
+def _few(items: Counted, site: Site, count: int) -> Iterator[Any]:
+    """All items of a loop that has few. Raises Retrace where that makes very many statements: the loop is
+    then recorded once, as others are."""
+    trace = items.trace
+    start = len(trace.statements)
+    for place, item in enumerate(_all(items, site, count)):
+        if place == 1 and site not in trace.decisions.together:
+            made = sum(1 for _ in statements(tuple(trace.statements[start:])))
+            if made * count > _MOST_STATEMENTS:
+                raise Retrace(rolled=frozenset((site,)))
+        yield item
 
 
 def _all(items: Counted, site: Site, count: int) -> Iterator[Any]:

@@ -10,7 +10,7 @@ in. All this is found only while tracing, so the run is left by a `Retrace` and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from types import CodeType
 from typing import NoReturn, Protocol, Union
 
@@ -91,13 +91,15 @@ class Turn:
 @frozen
 class Decisions:
     """The loops to unroll, where others turn, how many iterations of them to record together, and the facts
-    about arguments to compile in, each with its reason; and what to make of arrays that are made in part."""
+    about arguments to compile in, each with its reason; and what to make of arrays that are made in part.
+    Those that are `rolled` have few iterations, and are unrolled only if something needs it."""
 
     unrolled: Mapping[Site, Reason] = field(default_factory=dict)
     baked: Mapping[Fact, Reason] = field(default_factory=dict)
     turns: Mapping[Site, Mapping[Turn, Reason]] = field(default_factory=dict)
     together: Mapping[Site, tuple[int, Reason]] = field(default_factory=dict)
     portions: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    rolled: frozenset[Site] = frozenset()
 
     def with_more(self, retrace: Retrace) -> Decisions:
         return Decisions(
@@ -109,6 +111,14 @@ class Decisions:
             },
             {**self.together, **retrace.together},
             {**self.portions, **retrace.portions},
+            self.rolled | retrace.rolled,
+        )
+
+    def without_rolled(self) -> Decisions:
+        """As if the loops of few iterations had to be unrolled."""
+        reason = Reason("it has few iterations", None)
+        return replace(
+            self, unrolled={**dict.fromkeys(self.rolled, reason), **self.unrolled}, rolled=frozenset()
         )
 
 
@@ -122,6 +132,7 @@ class Retrace(BaseException):
         turns: Mapping[Site, Mapping[Turn, Reason]] | None = None,
         together: Mapping[Site, tuple[int, Reason]] | None = None,
         portions: Mapping[int, tuple[int, int]] | None = None,
+        rolled: frozenset[Site] = frozenset(),
     ) -> None:
         super().__init__()
         self.unroll = unroll or {}
@@ -129,6 +140,7 @@ class Retrace(BaseException):
         self.turns = turns or {}
         self.together = together or {}
         self.portions = portions or {}
+        self.rolled = rolled
 
 
 class Origins(Protocol):
