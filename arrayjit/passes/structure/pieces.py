@@ -62,8 +62,9 @@ Mention = tuple[Tensor, Union[Cell, None]]
 
 def pieces(computation: Computation, caps: Caps) -> Computation:
     """The computation without the arrays that are only parts of others."""
-    mentions = (tensor.storage for stmt in computation.body for tensor, _ in _mentioned(stmt))
-    cutting = _Cutting(given(computation.params), Counter(mentions))
+    seen = _Seen()
+    mentions = (tensor.storage for stmt in computation.body for tensor, _ in seen.mentioned(stmt))
+    cutting = _Cutting(given(computation.params), Counter(mentions), seen)
     body = cutting.body(computation.body)
     return computation if body is computation.body else replace(computation, body=body)
 
@@ -86,24 +87,46 @@ class _Part:
 
 
 @slotted
+class _Seen:
+    """What statements mention, each of which many rounds look at."""
+
+    known: dict[int, tuple[Statement, list[Mention]]] = field(default_factory=dict)
+
+    def mentioned(self, stmt: Statement) -> list[Mention]:
+        """Each cell, or array, that a statement and those in it read or write; what it writes first."""
+        found = self.known.get(id(stmt))
+        if found is None:
+            found = self.known[id(stmt)] = stmt, list(_mentioned(stmt))
+        return found[1]
+
+    def reads(self, stmt: Statement, tensors: Container[Tensor]) -> list[Tensor]:
+        """Which of some tensors a statement mentions, unless it only writes them."""
+        mentioned = self.mentioned(stmt)
+        return [t for t, _ in (mentioned[1:] if isinstance(stmt, Assign) else mentioned) if t in tensors]
+
+
+@slotted
 class _Cutting:
-    """The arrays of the caller's, and how often each array is mentioned."""
+    """The arrays of the caller's, how often each array is mentioned, and where."""
 
     given: frozenset[Tensor]
     mentions: Counter[Tensor]
+    seen: _Seen
 
     def body(self, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
         new = tuple(rewrite_bodies(stmt, self.body) for stmt in body)
         refused: set[Tensor] = set()
         parts = self.parts(new)
         for _ in range(MAX_ROUNDS):
-            first = next((stmt for stmt in new if _reads(stmt, parts)), None)
+            first = next((stmt for stmt in new if self.seen.reads(stmt, parts)), None)
             if first is None:
                 break
             assert isinstance(first, Assign)
-            group = _group(new, first, parts)
-            asked = {tensor for member in (first, *group.members) for tensor in _reads(member, parts)}
-            missed = asked.intersection(t for stmt in group.others for t in _reads(stmt, asked))
+            group = _group(new, first, parts, self.seen)
+            asked = {
+                tensor for member in (first, *group.members) for tensor in self.seen.reads(member, parts)
+            }
+            missed = asked.intersection(t for stmt in group.others for t in self.seen.reads(stmt, asked))
             cut = None if missed else self.cut(group, {t: parts[t] for t in asked})
             if cut is None:
                 refused |= missed or asked
@@ -112,8 +135,10 @@ class _Cutting:
             gone = {id(part.stmt) for t in asked for part in parts[t]}
             before = (stmt for stmt in group.before if id(stmt) not in gone)
             new = (*before, *cut, *group.after)
-            self.mentions.subtract(t.storage for member in group.members for t, _ in _mentioned(member))
-            self.mentions.update(t.storage for member in cut for t, _ in _mentioned(member))
+            self.mentions.subtract(
+                t.storage for member in group.members for t, _ in self.seen.mentioned(member)
+            )
+            self.mentions.update(t.storage for member in cut for t, _ in self.seen.mentioned(member))
             parts = {t: found for t, found in self.parts(new).items() if t not in refused}
         return kept(body, new)
 
@@ -130,7 +155,7 @@ class _Cutting:
         readers: dict[Tensor, list[int]] = {tensor: [] for tensor in found}
         writes: dict[Tensor, list[int]] = {}
         for at, stmt in enumerate(body if found else ()):
-            for tensor in dict.fromkeys(_reads(stmt, found)):
+            for tensor in dict.fromkeys(self.seen.reads(stmt, found)):
                 readers[tensor].append(at)
             for tensor in assigned((stmt,)):
                 writes.setdefault(tensor, []).append(at)
@@ -160,7 +185,9 @@ class _Cutting:
             return False
         if any(not isinstance(stmt, Assign) or stmt.into.storage is tensor for stmt in readers):
             return False
-        seen = (m for stmt in readers for m in _mentioned(stmt) if m[0] is tensor and m[1] is not None)
+        seen = (
+            m for stmt in readers for m in self.seen.mentioned(stmt) if m[0] is tensor and m[1] is not None
+        )
         return sum(1 for _ in seen) + len(parts) == self.mentions[tensor]
 
     def cut(self, group: _Group, parts: Mapping[Tensor, Sequence[_Part]]) -> list[Statement] | None:
@@ -191,7 +218,7 @@ class _Cutting:
         uses: Counter[Tensor] = Counter()
         for member in members:
             points = member.point
-            uses.update(t for t, index in _mentioned(member) if index == points)
+            uses.update(t for t, index in self.seen.mentioned(member) if index == points)
         return [t for t in uses if self.is_plain(t) and uses[t] == self.mentions[t]]
 
 
@@ -202,6 +229,7 @@ class _Group:
 
     parts: Mapping[Tensor, Sequence[_Part]]
     shape: tuple[Affine, ...]
+    seen: _Seen
     before: list[Statement] = field(default_factory=list)
     members: list[Assign] = field(default_factory=list)
     after: Sequence[Statement] = ()
@@ -243,40 +271,35 @@ class _Group:
         if not isinstance(stmt, (Assign, Bind)):
             return False
         writes = assigned((stmt,))
-        reads = {tensor.storage for tensor, _ in _mentioned(stmt)}
+        reads = {tensor.storage for tensor, _ in self.seen.mentioned(stmt)}
         if reads & self.written or writes & (self.near | self.far):
             return False
         self.before.append(stmt)
         return True
 
 
-def _group(body: Sequence[Statement], first: Assign, parts: Mapping[Tensor, Sequence[_Part]]) -> _Group:
+def _group(
+    body: Sequence[Statement], first: Assign, parts: Mapping[Tensor, Sequence[_Part]], seen: _Seen
+) -> _Group:
     """The statements that may be cut along with the first reader."""
     shape = tuple(extent for _, extent in first.loops)
-    group = _Group(parts, shape)
+    group = _Group(parts, shape, seen)
     for number, stmt in enumerate(body):
         if group.takes(stmt) or group.lets_pass(stmt):
             continue
         if first in group.members:
             group.after = body[number:]
             return group
-        group = _Group(parts, shape, list(body[: number + 1]))
+        group = _Group(parts, shape, seen, list(body[: number + 1]))
     return group
 
 
 def _mentioned(stmt: Statement) -> Iterator[Mention]:
-    """Every cell, or array, that a statement and those in it read or write; that which it writes first."""
     for inner in statements((stmt,)):
         if isinstance(inner, Assign):
             yield inner.into, inner.index
         for expr in expressions(inner):
             yield from loads(expr)
-
-
-def _reads(stmt: Statement, tensors: Container[Tensor]) -> list[Tensor]:
-    """Which of some tensors a statement mentions, unless it only writes them."""
-    mentioned = list(_mentioned(stmt))
-    return [t for t, _ in (mentioned[1:] if isinstance(stmt, Assign) else mentioned) if t in tensors]
 
 
 def _copied_box(stmt: Assign) -> Box | None:
