@@ -115,18 +115,20 @@ class Affine:
         return 0
 
     def __add__(self, other: Extent) -> Affine:
-        if isinstance(other, int):
-            return Affine(self.terms, self.offset + other) if other else self
         right = other if type(other) is Affine else Affine.of(other)
-        if not right.terms:
-            return Affine(self.terms, self.offset + right.offset) if right.offset else self
-        if not self.terms:
-            return Affine(right.terms, self.offset + right.offset) if self.offset else right
-        sums: dict[Symbol, int] = {symbol: coefficient for coefficient, symbol in self.terms}
-        for coefficient, symbol in right.terms:
+        own, more = self.terms, right.terms
+        if not more:
+            return Affine(own, self.offset + right.offset) if right.offset else self
+        if not own:
+            return Affine(more, self.offset + right.offset) if self.offset else right
+        if own[-1][1].order < more[0][1].order:
+            return Affine(own + more, self.offset + right.offset)
+        if more[-1][1].order < own[0][1].order:
+            return Affine(more + own, self.offset + right.offset)
+        sums: dict[Symbol, int] = {symbol: coefficient for coefficient, symbol in own}
+        for coefficient, symbol in more:
             sums[symbol] = sums.get(symbol, 0) + coefficient
-        ordered = sorted(sums.items(), key=lambda item: item[0].order)
-        return Affine(tuple((c, s) for s, c in ordered if c), self.offset + right.offset)
+        return _sum(sums, self.offset + right.offset)
 
     __radd__ = __add__
 
@@ -159,12 +161,21 @@ class Affine:
             ((coefficient, symbol),) = self.terms
             value = values.get(symbol)
             return self if value is None else value * coefficient + self.offset
-        if not any(symbol in values for _, symbol in self.terms):
+        for _, symbol in self.terms:
+            if symbol in values:
+                break
+        else:
             return self
-        total = Affine((), self.offset)
+        offset, sums = self.offset, dict[Symbol, int]()
         for coefficient, symbol in self.terms:
-            total = total + values.get(symbol, Affine.of(symbol)) * coefficient
-        return total
+            value = values.get(symbol)
+            if value is None:
+                sums[symbol] = sums.get(symbol, 0) + coefficient
+                continue
+            offset += value.offset * coefficient
+            for factor, part in value.terms:
+                sums[part] = sums.get(part, 0) + factor * coefficient
+        return _sum(sums, offset)
 
     def evaluate(self, values: Mapping[Symbol, int]) -> int:
         """The number, given every symbol's. Raises KeyError for a symbol without a value."""
@@ -192,6 +203,16 @@ class Affine:
             pairs.append((self.offset, str(abs(self.offset))))
         text = "".join(f" {'-' if factor < 0 else '+'} {term}" for factor, term in pairs)
         return text[3:] if text[1] == "+" else f"-{text[3:]}"
+
+
+def _sum(coefficients: Mapping[Symbol, int], offset: int) -> Affine:
+    """An expression of such terms, in any order, of which some are perhaps 0."""
+    terms = [(coefficient, symbol) for symbol, coefficient in coefficients.items() if coefficient]
+    return Affine(tuple(sorted(terms, key=_created) if len(terms) > 1 else terms), offset)
+
+
+def _created(term: tuple[int, Symbol]) -> int:
+    return term[1].order
 
 
 Extent = Union[int, Symbol, Affine]

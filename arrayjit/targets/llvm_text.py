@@ -211,7 +211,10 @@ class Writer:
 
     def found(self, instruction: str) -> str | None:
         """The name of what a pure instruction gives, if it is known here."""
-        return next((known[instruction] for known in reversed(self._known) if instruction in known), None)
+        for known in reversed(self._known):
+            if instruction in known:
+                return known[instruction]
+        return None
 
     def remember(self, instruction: str, name: str) -> None:
         """What gives the same result as a pure instruction has that name from here on."""
