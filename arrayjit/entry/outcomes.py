@@ -107,18 +107,21 @@ class Outcome:
         if is_number:
             self.fresh.append(row("FRESH", param=param))
             return
-        dtype, shape, strides = source.dtype, source.shape_in(self._leaves), _strides(source)
+        dtype, shape = source.dtype, source.shape_in(self._leaves)
         axes = [source.order.index(axis) for axis in range(len(shape))]
-        handed_out, along = [shape[axis] for axis in axes], tuple(strides[axis] for axis in axes)
+        handed_out = [shape[axis] for axis in axes]
+        along = tuple(_strides(source)[axis] for axis in axes) if source.is_transposed else None
         extents = words([handed_out])
-        steps = words([along]) if source.is_transposed else None
-        open_axis = None if source.has_fixed_shape else axes.index(0)
+        steps = None if along is None else words([along])
+        told = {axis: source.shape[place] for axis, place in enumerate(axes)}
+        lengths = {axis: extent for axis, extent in told.items() if isinstance(extent, Reckoned)}
         make: Callable[..., np.ndarray] | None = None
-        # Of an array of any length, the next one may be nearly twice as long.
-        if prod(shape) * dtype.itemsize * (1 if open_axis is None else 2) >= self._least:
-            make = _maker(handed_out, dtype, along if source.is_transposed else None, self._least, open_axis)
+        # Of an extent of any length, the next one may be nearly twice as long.
+        if (prod(shape) * dtype.itemsize << len(lengths)) >= self._least:
+            make = _maker(handed_out, dtype, along, self._least, tuple(lengths))
             self.asks_python = True
-        self.owned += (dtype, extents, steps, make)
+        rows = words([self._length(axis, extent) for axis, extent in lengths.items()])
+        self.owned += (dtype, extents, steps, make, rows)
         self.fresh.append(
             row(
                 "FRESH",
@@ -128,19 +131,17 @@ class Outcome:
                 extents=address(extents),
                 strides=0 if steps is None else address(steps),
                 maker=0 if make is None else id(make),
-                **({} if open_axis is None else self._length(source, open_axis)),
+                open=address(rows),
+                open_count=len(lengths),
             )
         )
 
-    def _length(self, source: FreshSource, axis: int) -> dict[str, int]:
-        """How long an array is whose length, along this axis, differs from call to call."""
-        length = source.shape[0]
-        assert isinstance(length, Reckoned)
-        terms = [row("TERM", factor=factor, place=self._lengths[leaf]) for factor, leaf in length.terms]
-        held = words(terms)
-        self.owned.append(held)
-        told = {"terms": address(held), "term_count": len(terms), "offset": length.offset}
-        return {"is_open": 1, "axis": axis, **told}
+    def _length(self, axis: int, extent: Reckoned) -> list[int]:
+        """How long an array is along an axis where that differs from call to call."""
+        terms = words(row("TERM", factor=factor, place=self._lengths[leaf]) for factor, leaf in extent.terms)
+        self.owned.append(terms)
+        told = {"terms": address(terms), "term_count": len(extent.terms), "offset": extent.offset}
+        return row("OPEN", axis=axis, **told)
 
     def _add(self, structure: Structure) -> None:
         match structure:
@@ -261,6 +262,8 @@ def _cells(output: ViewOutput, units: Sequence[int]) -> _Cells:
 
 def _strides(source: FreshSource) -> tuple[int, ...]:
     """The strides in bytes of a new array along the axes that code sees."""
+    if any(isinstance(extent, Reckoned) for extent in source.shape[1:]):
+        raise ThroughPython("the strides of an array that is made differ from call to call")
     behind = numbers_in((), source.shape[1:])
     return tuple(source.dtype.itemsize * prod(behind[axis:]) for axis in range(len(source.shape)))
 
@@ -270,11 +273,17 @@ def _maker(
     dtype: np.dtype[Any],
     strides: tuple[int, ...] | None,
     least: int,
-    open_axis: int | None,
+    open_axes: Sequence[int],
 ) -> Callable[..., np.ndarray]:
-    """What makes a large array: of this shape, or with the extent along an axis that it is told."""
+    """What makes a large array: of this shape, or with the extents along some axes that it is told."""
     maker = results().maker
-    if open_axis is None:
+    if not open_axes:
         return maker(tuple(shape), dtype, strides, least)
-    before, after = shape[:open_axis], shape[open_axis + 1 :]
-    return lambda extent: maker((*before, extent, *after), dtype, strides, least)()
+
+    def make(*extents: int) -> np.ndarray:
+        whole = [*shape]
+        for axis, extent in zip(open_axes, extents, strict=True):
+            whole[axis] = extent
+        return maker(tuple(whole), dtype, strides, least)()
+
+    return make

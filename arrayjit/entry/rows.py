@@ -87,20 +87,10 @@ ROWS: Mapping[str, tuple[str, ...]] = {
     "FACT": ("KIND", "TERMS", "TERM_COUNT", "START", "PERIOD", "EXPECTED"),
     "TERM": ("FACTOR", "PLACE"),
     # Memory for a result: an array, which Python makes where there is a maker, or (without a descr) 16 bytes
-    # for a number. One extent may be a sum of lengths, and an offset: the maker is told it then.
-    "FRESH": (
-        "PARAM",
-        "DESCR",
-        "RANK",
-        "EXTENTS",
-        "STRIDES",
-        "MAKER",
-        "IS_OPEN",
-        "AXIS",
-        "TERMS",
-        "TERM_COUNT",
-        "OFFSET",
-    ),
+    # for a number. Extents that lengths tell are rows: the maker is told them, in that order.
+    "FRESH": ("PARAM", "DESCR", "RANK", "EXTENTS", "STRIDES", "MAKER", "OPEN", "OPEN_COUNT"),
+    # The extent along an axis: a sum of lengths, and an offset.
+    "OPEN": ("AXIS", "TERMS", "TERM_COUNT", "OFFSET"),
     # A step of making the result, on a stack. Of a number in an array, VIEW is where, in bytes.
     "BUILD": ("KIND", "ARGUMENT", "DESCR", "VIEW"),
     # Cells of a result or an argument, which starts so many bytes before them. Of a sized one the extents are

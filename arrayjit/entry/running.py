@@ -109,11 +109,10 @@ done:
 }
 
 ; Memory for results. A number has a slot and no object. What is large is asked of Python: other code may run
-; meanwhile, which finds that the workspace is taken. One extent of an array may be made of a length.
+; meanwhile, which finds that the workspace is taken.
 define internal i1 @make(ptr %variant, ptr %objects, ptr %numbers, ptr %pointers) {
 entry:
   %shape = alloca [<MOST_RANK> x i64]
-  %told = alloca ptr
   %rows = field ptr %variant <VARIANT_FRESH>
   %count = field i64 %variant <VARIANT_FRESH_COUNT>
   br label %each
@@ -132,47 +131,30 @@ number:
   %slot = getelementptr [2 x i64], ptr %numbers, i64 %i
   br label %made
 array:
-  %maker = field ptr %fresh <FRESH_MAKER>
-  %small = icmp eq ptr %maker, null
-  %isopen = field i64 %fresh <FRESH_IS_OPEN>
-  %isclosed = icmp eq i64 %isopen, 0
   %fixed = field ptr %fresh <FRESH_EXTENTS>
-  %rank = field i32 %fresh <FRESH_RANK>
+  %opencount = field i64 %fresh <FRESH_OPEN_COUNT>
+  %isclosed = icmp eq i64 %opencount, 0
   br i1 %isclosed, label %sized, label %open
 open:
-  %wide = sext i32 %rank to i64
-  call void @copied(ptr %shape, ptr %fixed, i64 %wide)
-  %extent = call i64 @reckoned(ptr %fresh, ptr %pointers)
-  %axis = field i64 %fresh <FRESH_AXIS>
-  %along = getelementptr i64, ptr %shape, i64 %axis
-  store i64 %extent, ptr %along
+  call void @shaped(ptr %fresh, ptr %pointers, ptr %shape)
   br label %sized
 sized:
   %extents = phi ptr [ %fixed, %array ], [ %shape, %open ]
-  %length = phi i64 [ 0, %array ], [ %extent, %open ]
+  %maker = field ptr %fresh <FRESH_MAKER>
+  %small = icmp eq ptr %maker, null
   br i1 %small, label %own, label %ask
 ask:
-  br i1 %isclosed, label %asked, label %tell
-tell:
-  %number_ = call ptr @PyLong_FromLongLong(i64 %length)
-  store ptr %number_, ptr %told
-  %nonumber = icmp eq ptr %number_, null
-  br i1 %nonumber, label %no, label %tells
-tells:
-  %asopen = call ptr @PyObject_Vectorcall(ptr %maker, ptr %told, i64 1, ptr null)
-  call void @Py_DecRef(ptr %number_)
-  br label %either
-asked:
-  %large = call ptr @PyObject_Vectorcall(ptr %maker, ptr null, i64 0, ptr null)
+  %asked = call ptr @asked(ptr %fresh, ptr %extents)
   br label %either
 own:
+  %rank = field i32 %fresh <FRESH_RANK>
   %strides = field ptr %fresh <FRESH_STRIDES>
   call void @Py_IncRef(ptr %descr)
   %new = call ptr @PyArray_NewFromDescr(
       ptr @rt.ndarray, ptr %descr, i32 %rank, ptr %extents, ptr %strides, ptr null, i32 0, ptr null)
   br label %either
 either:
-  %object = phi ptr [ %large, %asked ], [ %asopen, %tells ], [ %new, %own ]
+  %object = phi ptr [ %asked, %ask ], [ %new, %own ]
   store ptr %object, ptr %place
   %none = icmp eq ptr %object, null
   br i1 %none, label %no, label %filled
@@ -194,12 +176,74 @@ yes:
   ret i1 true
 }
 
-; An extent that lengths tell.
-define internal i64 @reckoned(ptr %fresh, ptr %pointers) {
+; The shape of a new array, with the extents that lengths tell.
+define internal void @shaped(ptr %fresh, ptr %pointers, ptr %shape) {
 entry:
-  %terms = field ptr %fresh <FRESH_TERMS>
-  %count = field i64 %fresh <FRESH_TERM_COUNT>
-  %offset = field i64 %fresh <FRESH_OFFSET>
+  %fixed = field ptr %fresh <FRESH_EXTENTS>
+  %rank = field i32 %fresh <FRESH_RANK>
+  %wide = sext i32 %rank to i64
+  call void @copied(ptr %shape, ptr %fixed, i64 %wide)
+  %rows = field ptr %fresh <FRESH_OPEN>
+  %count = field i64 %fresh <FRESH_OPEN_COUNT>
+  br label %each
+each:
+  %i = phi i64 [ 0, %entry ], [ %next, %one ]
+  %open = phi ptr [ %rows, %entry ], [ %following, %one ]
+  %end = icmp eq i64 %i, %count
+  br i1 %end, label %done, label %one
+one:
+  %extent = call i64 @reckoned(ptr %open, ptr %pointers)
+  %axis = field i64 %open <OPEN_AXIS>
+  %along = getelementptr i64, ptr %shape, i64 %axis
+  store i64 %extent, ptr %along
+  %next = add i64 %i, 1
+  %following = getelementptr i8, ptr %open, i64 <OPEN_BYTES>
+  br label %each
+done:
+  ret void
+}
+
+; What a maker makes, which is told the extents that lengths tell.
+define internal ptr @asked(ptr %fresh, ptr %shape) {
+entry:
+  %told = alloca [<MOST_RANK> x ptr]
+  %maker = field ptr %fresh <FRESH_MAKER>
+  %rows = field ptr %fresh <FRESH_OPEN>
+  %count = field i64 %fresh <FRESH_OPEN_COUNT>
+  br label %each
+each:
+  %i = phi i64 [ 0, %entry ], [ %next, %known ]
+  %open = phi ptr [ %rows, %entry ], [ %following, %known ]
+  %end = icmp eq i64 %i, %count
+  br i1 %end, label %ask, label %one
+one:
+  %axis = field i64 %open <OPEN_AXIS>
+  %along = getelementptr i64, ptr %shape, i64 %axis
+  %extent = load i64, ptr %along
+  %number = call ptr @PyLong_FromLongLong(i64 %extent)
+  %none = icmp eq ptr %number, null
+  br i1 %none, label %no, label %known
+known:
+  %place = getelementptr ptr, ptr %told, i64 %i
+  store ptr %number, ptr %place
+  %next = add i64 %i, 1
+  %following = getelementptr i8, ptr %open, i64 <OPEN_BYTES>
+  br label %each
+ask:
+  %new = call ptr @PyObject_Vectorcall(ptr %maker, ptr %told, i64 %count, ptr null)
+  call void @drop(ptr %told, i64 %count)
+  ret ptr %new
+no:
+  call void @drop(ptr %told, i64 %i)
+  ret ptr null
+}
+
+; An extent that lengths tell.
+define internal i64 @reckoned(ptr %open, ptr %pointers) {
+entry:
+  %terms = field ptr %open <OPEN_TERMS>
+  %count = field i64 %open <OPEN_TERM_COUNT>
+  %offset = field i64 %open <OPEN_OFFSET>
   br label %each
 each:
   %i = phi i64 [ 0, %entry ], [ %next, %add ]

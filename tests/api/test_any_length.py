@@ -97,7 +97,14 @@ def carried(x, y):
     return out, total
 
 
-PROGRAMS = [elementwise, reduced, arranged, chosen, in_place, carried]
+def spread(x, y):
+    squares = np.outer(x, y)
+    squares[1:, ::2] += 1
+    turned = np.ascontiguousarray(np.stack([x, y], axis=1).T)
+    return squares, np.stack([x, y, x - y]), turned, turned[:, 1:], (x[:, None] > y).T, x + 1j * y[:, None]
+
+
+PROGRAMS = [elementwise, reduced, arranged, chosen, in_place, carried, spread]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
@@ -123,6 +130,16 @@ def test_matrices_of_all_lengths(dtype, target):
     for length in (1, 2, 5, 17, 20, 32):
         compared(f, rows(length, 6, dtype=dtype), rows(6, 4, dtype=dtype))
     assert f.stats().compiles == 3
+
+
+def test_short_rows_of_all_numbers():
+    def f(x):
+        return x.argmax(axis=1), x / (x.sum(axis=1, keepdims=True) + 1000), np.ascontiguousarray(x.T)
+
+    jitted = arrayjit.jit(f, any_length="x")
+    for length in (33, 39, 40, 41, 63, 64, 1000, 1023, 1024):
+        compared(jitted, rows(length, 11)), compared(jitted, rows(length, 17, dtype="f4"))
+    assert jitted.stats().compiles == 4
 
 
 def test_lengths_up_to_a_power_of_two_share_code():
@@ -233,6 +250,32 @@ def test_what_python_decides_is_compiled_in():
         compared(f, rows(length))
     assert f.stats().compiles == 3
     assert "len(x): 20, compiled in because this line needs the number" in f.stats().reasons[1].reason
+
+
+def test_results_with_open_columns_have_memory_of_just_their_size():
+    def f(x, y):
+        return (
+            np.stack([x, x]),
+            x[:, None] * y,
+            (x[:, None] - y[:40]).T,
+            np.ascontiguousarray(np.stack([y] * 3, 1).T),
+        )
+
+    jitted = arrayjit.jit(f, any_length=("x", "y"))
+    for one, other in ((100, 70), (127, 66), (80, 80)):
+        for result in compared(jitted, rows(one), rows(other)):
+            assert result.flags.owndata
+            assert result.nbytes == 8 * result.size
+
+
+def test_memory_that_is_seen_as_one_axis_has_room():
+    def f(x):
+        both = np.stack([x, x + 1])
+        return both, np.lib.stride_tricks.as_strided(both, (2, 3), (8, 8))
+
+    jitted = arrayjit.jit(f, any_length="x")
+    for length in (20, 30):
+        compared(jitted, rows(length))
 
 
 def test_results_have_memory_of_just_their_size():

@@ -90,6 +90,31 @@ def test_large_results_have_blocks(native):
         np.testing.assert_array_equal(result, 2 * row(cells))
 
 
+def test_results_with_open_columns(native):
+    f = arrayjit.jit(lambda x, y: (x[:, None] * y, np.stack([y, y])), any_length=("x", "y"))
+    native(f, row(20), row(300))
+    before = f._entries.hits
+    for lengths in ((17, 257), (32, 512), (25, 400)):
+        squares, both = f(*map(row, lengths))
+        np.testing.assert_array_equal(squares, np.outer(*map(row, lengths)))
+        np.testing.assert_array_equal(both, np.stack([row(lengths[1])] * 2))
+        assert squares.flags.owndata
+        assert squares.flags.c_contiguous
+    assert f._entries.hits == before + 3
+
+
+def test_large_results_with_open_columns_have_blocks(native):
+    f = arrayjit.jit(lambda x, y: x[:, None] * y, any_length=("x", "y"))
+    native(f, row(900), row(2000))
+    for lengths in ((513, 1025), (1024, 2048)):
+        np.testing.assert_array_equal(f(*map(row, lengths)), np.outer(*map(row, lengths)))
+    x, y = row(1000), row(2000)
+    before = sys.getallocatedblocks()
+    for _ in range(200):
+        f(x, y)
+    assert sys.getallocatedblocks() < before + 100
+
+
 def test_no_reference_is_lost_or_kept(native):
     f = arrayjit.jit(lambda x: (x, x * 2, [x[:3] + 1]), any_length="x")
     x = row(20)

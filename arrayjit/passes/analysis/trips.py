@@ -21,6 +21,7 @@ __all__ = [
     "between",
     "blocks",
     "enter",
+    "fewest",
     "from_its_end",
     "from_zero",
     "greater",
@@ -70,6 +71,14 @@ def about(loop: For, ranges: Ranges) -> int | None:
         return None
     least, most = (len(range(0, end, loop.step)) for end in span)
     return (least + most + 1) // 2
+
+
+def fewest(loop: For) -> int:
+    """How often the body of a loop with step 1 or -1 runs at least, whatever numbers the run has."""
+    if loop.trips is not None:
+        return loop.trips
+    least, _ = ((loop.hi - loop.lo) * loop.step).bounds({}) or (0, 0)
+    return max(least, 0)
 
 
 def blocks(loop: For, size: int) -> tuple[tuple[Bind, ...], Affine]:

@@ -39,6 +39,7 @@ from ...ir.dtype import BOOL
 from ...ir.expr import Gather, Load
 from ...ir.index import Affine, Symbol, symbols_of
 from ...ir.loops import (
+    Bind,
     Comment,
     Define,
     For,
@@ -63,7 +64,7 @@ from ..analysis.costs import cost_of_nodes
 from ..analysis.private import is_private
 from ..analysis.repeats import weight
 from ..analysis.strides import affine_accesses, stride
-from ..analysis.trips import enter
+from ..analysis.trips import blocks, enter, fewest, lesser
 from ..analysis.uses import counts
 from ..analysis.work import REGISTER_BYTES
 from ..bodies.unroll import FEW
@@ -245,7 +246,7 @@ class _Turning:
         if rows is None or not rows.are_found() or any(tile.has_gaps() for tile in rows.tiles.values()):
             return None
         lanes = REGISTER_BYTES // max(tile.tensor.dtype.itemsize for tile in rows.tiles.values())
-        if _go_beside(rows) or (loop.trips or 0) < ENOUGH * lanes:
+        if _go_beside(rows) or fewest(loop) < ENOUGH * lanes:
             return None
         if _are_groups(rows):
             self.notes.append(f"crosswise: rows of {loop.symbol.hint} go beside one another as they are")
@@ -283,7 +284,8 @@ class _Turning:
     def _in_vectors(self, rows: _Rows, lanes: int) -> list[Stmt]:
         """All rows, so many at a time, and what is left of them."""
         loop = rows.loop
-        assert loop.trips is not None
+        if loop.trips is None:
+            return self._in_open_vectors(rows, lanes)
         count, left = divmod(loop.trips, lanes)
         block, again = Symbol(loop.symbol.hint), Symbol("again")
         first = loop.lo + Affine.of(block) * lanes
@@ -295,6 +297,20 @@ class _Turning:
         blocks = For(block, ZERO, Affine.of(count), self._vector(rows, first, lanes))
         rest = replace(loop, lo=loop.lo + count * lanes, body=_in_order(loop.body, (Update,), False))
         return [blocks, *copy_body((rest,), {}, {})] if left else [blocks]
+
+    def _in_open_vectors(self, rows: _Rows, lanes: int) -> list[Stmt]:
+        """All of as many rows as the run tells, so many at a time, and what is left of them."""
+        loop, block = rows.loop, Symbol(rows.loop.symbol.hint)
+        if not rows.may_repeat():
+            told, count = blocks(loop, lanes)
+            vectors = For(block, ZERO, count, self._vector(rows, loop.lo + Affine.of(block) * lanes, lanes))
+            rest = replace(loop, lo=loop.lo + count * lanes, body=_in_order(loop.body, (Update,), False))
+            return [*told, vectors, *copy_body((rest,), {}, {})]
+        told, count = blocks(replace(loop, hi=loop.hi + (lanes - 1)), lanes)
+        (low, _), (_, high) = (end.bounds(self.ranges) or (None, None) for end in (loop.lo, loop.hi))
+        first = Symbol("first", lower=low, upper=None if high is None else high - lanes + 1)
+        bound = Bind(first, lesser(loop.lo + Affine.of(block) * lanes, loop.hi - lanes))
+        return [*told, For(block, ZERO, count, (bound, *self._vector(rows, Affine.of(first), lanes)))]
 
     def _vector(self, rows: _Rows, first: Affine, lanes: int) -> tuple[Stmt, ...]:
         """So many rows from the first on."""
@@ -404,7 +420,7 @@ def _starts(columns: Columns, part: int) -> list[int]:
 
 def _is_over_short_rows(loop: For) -> bool:
     """Does a loop go through rows in which something is accumulated, in any order of them?"""
-    if loop.kind not in (LoopKind.PARALLEL, LoopKind.SEQUENTIAL) or loop.step != 1 or loop.trips is None:
+    if loop.kind not in (LoopKind.PARALLEL, LoopKind.SEQUENTIAL) or loop.step != 1:
         return False
     inner, inside = _loops(loop.body), list(walk_statements(loop.body))
     if not inner or not all(map(_is_over_columns, inner)):

@@ -22,12 +22,13 @@ from dataclasses import replace
 from ...ir.code import Caps
 from ...ir.dtype import BOOL
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Store
+from ...ir.loops import Bind, Define, For, Kernel, LoopKind, Stmt, Store
 from ...ir.tensor import Tensor
 from ...ir.walk import rewrite_loops
 from ..analysis.copies import copy_body, unless_once
 from ..analysis.repeats import may_repeat, weight
 from ..analysis.strides import LINE, affine_accesses, parallel_nest, stride
+from ..analysis.trips import blocks, fewest
 
 __all__ = ["tile"]
 
@@ -71,7 +72,7 @@ def _across(rows: For, columns: For) -> Mapping[Tensor, int]:
     """What a nest steps far through by column but not by row, with the steps by row."""
     if any(isinstance(stmt, For) for stmt in columns.body) or rows.step != 1 or columns.step != 1:
         return {}
-    if rows.trips is None or columns.trips is None or rows.symbol in columns.lo.symbols:
+    if rows.symbol in columns.lo.symbols or rows.symbol in columns.hi.symbols:
         return {}
     found: dict[Tensor, int] = {}
     for tensor, index, _ in affine_accesses(columns.body):
@@ -87,22 +88,22 @@ def _transposed(rows: For, columns: For, across: Mapping[Tensor, int], caps: Cap
         return []
     stored = min(stmt.tensor.dtype.itemsize for stmt in columns.body if isinstance(stmt, Store))
     loaded = max(tensor.dtype.itemsize for tensor in across)
-    assert rows.trips is not None
-    assert columns.trips is not None
+    height, width = fewest(rows), fewest(columns)
     line, registers = max(1, caps.line_bytes // stored), caps.registers * caps.vector_bytes
-    is_far = rows.trips * columns.trips * stored > caps.l3_bytes
+    is_far = height * width * stored > caps.l3_bytes
     wide = min((FAR if is_far else NEAR) * line, MOST, registers // BYTES)
     lanes, at_once = min(line, MOST), BYTES // loaded
-    if columns.trips >= FEWEST:
+    if width >= FEWEST:
         lanes = max(lanes, FEWEST)
-    if wide >= lanes and columns.trips >= MANY * wide:
+    if wide >= lanes and width >= MANY * wide:
         lanes, at_once = wide, max(at_once, min(CELLS, registers // (wide * loaded)))
-    if min(at_once, lanes) < 2 or rows.trips < at_once or columns.trips < lanes:
+    if min(at_once, lanes) < 2 or height < at_once or width < lanes:
         return []
-    out: list[Stmt] = []
-    for left, _, strips in _parts(columns, lanes, lanes):
+    (wide_told, strips_of), (high_told, groups_of) = _units(columns, lanes), _units(rows, at_once)
+    out: list[Stmt] = [*wide_told, *high_told]
+    for left, strips in strips_of:
         strip, groups = Symbol(columns.symbol.hint), list[Stmt]()
-        for top, _, count in _parts(rows, at_once, at_once):
+        for top, count in groups_of:
             group = Symbol(rows.symbol.hint)
             i, j = top + Affine.of(group) * at_once, left + Affine.of(strip) * lanes
             groups.extend(unless_once(_parallel(group, count, _cells(rows, columns, i, j, at_once, lanes))))
@@ -134,9 +135,7 @@ def _may_go_in_lanes(columns: For) -> bool:
 
 def _in_blocks(rows: For, columns: For) -> Sequence[Stmt]:
     """The nest in blocks of single cells; nothing if it is small."""
-    assert rows.trips is not None
-    assert columns.trips is not None
-    if min(rows.trips, columns.trips) < 2 * COLUMNS:
+    if min(rows.trips or 0, columns.trips or 0) < 2 * COLUMNS:
         return []
     out: list[Stmt] = []
     for row, height, down in _parts(rows, ROWS):
@@ -154,6 +153,15 @@ def _in_blocks(rows: For, columns: For) -> Sequence[Stmt]:
     return out
 
 
+def _units(loop: For, size: int) -> tuple[Sequence[Bind], Sequence[tuple[Affine, Affine]]]:
+    """Where blocks of one size start and how many there are, which the run tells first of a loop whose length
+    is open: one more ends where that does."""
+    if loop.trips is not None:
+        return (), [(start, Affine.of(count)) for start, _, count in _parts(loop, size, size)]
+    told, count = blocks(loop, size)
+    return told, [(loop.lo, count), (loop.hi - size, Affine.of(1))]
+
+
 def _parts(loop: For, size: int, unit: int = 1) -> Sequence[tuple[Affine, int, int]]:
     """Where the blocks of a loop start, how long they are, and how many there are. They consist of whole
     units: the last may start before the one in front of it ends."""
@@ -168,5 +176,5 @@ def _parts(loop: For, size: int, unit: int = 1) -> Sequence[tuple[Affine, int, i
     return [part for part in parts if part[1]]
 
 
-def _parallel(symbol: Symbol, extent: int, body: tuple[Stmt, ...]) -> For:
+def _parallel(symbol: Symbol, extent: Affine | int, body: tuple[Stmt, ...]) -> For:
     return For(symbol, Affine.of(0), Affine.of(extent), body, LoopKind.PARALLEL)

@@ -66,7 +66,14 @@ from .binding import (
 )
 from .captures import captured_sources, forget_unused
 from .convention import Convention
-from .lengths import comes_from_lengths, has_told_place, is_counted, reckoned, with_told_lengths
+from .lengths import (
+    comes_from_lengths,
+    has_told_place,
+    is_counted,
+    is_part_of_open_rows,
+    reckoned,
+    with_told_lengths,
+)
 from .names import name_of
 from .parameters import Arguments
 from .signature import Declared
@@ -330,11 +337,11 @@ def _settled(
         if leaf.cells.tensor in several:
             return leaf
         return SymbolicArray(copy(leaf).cells, leaf.record, leaf.weak, leaf.is_scalar)
-    if is_made_in_part(leaf.record, leaf.cells.tensor.storage) and _is_shown_once(leaf, leaves):
-        return copy(leaf)
-    if has_told_place(leaf):
-        return leaf
     is_shown_once = _is_shown_once(leaf, leaves)
+    if is_shown_once and is_made_in_part(leaf.record, leaf.cells.tensor.storage):
+        return copy(leaf)
+    if has_told_place(leaf) and not (is_shown_once and is_part_of_open_rows(leaf)):
+        return leaf
     try:
         for extent in leaf.cells.shape:
             if not (is_shown_once and comes_from_lengths(extent, leaf.record)):

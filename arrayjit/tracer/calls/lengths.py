@@ -6,8 +6,9 @@ before code runs, and handed out as it is.
         t: temporary[f64, 128]
         t[i] = exp(x[i])                              result[i] = exp(x[i])
 
-While a function is traced, arrays have the room that they need at most. Those that results show have as many
-rows as lengths tell, if they had so many from the first.
+While a function is traced, arrays have the room that they need at most. Those that results show are as large
+as lengths tell, if they were made so large: along any axes, as long as strides are sums of lengths. Whoever
+sees memory as one axis has counted with the room.
 """
 
 from __future__ import annotations
@@ -24,21 +25,41 @@ from ..values.array import SymbolicArray
 from .binding import Number, Reckoned
 from .renaming import Renaming
 
-__all__ = ["comes_from_lengths", "has_told_place", "is_counted", "reckoned", "with_told_lengths"]
+__all__ = [
+    "comes_from_lengths",
+    "has_told_place",
+    "is_counted",
+    "is_part_of_open_rows",
+    "reckoned",
+    "with_told_lengths",
+]
 
 
 def has_told_place(leaf: SymbolicArray) -> bool:
-    """Whether lengths tell which cells a result shows, of memory of which they tell how many rows it has."""
-    view, lengths = leaf.cells, leaf.record.lengths
-    numbers = (*view.shape, *view.at((0,) * view.rank))
-    return all(lengths.terms(number) is not None for number in numbers) and _has_told_rows(
-        view.tensor.storage, leaf.record
+    """Whether lengths tell which cells a result shows, of memory of which they tell how large it is."""
+    view, trace = leaf.cells, leaf.record
+    return _are_told((*view.shape, *view.at((0,) * view.rank)), trace) and _has_told_shape(
+        view.tensor.storage, trace
     )
 
 
-def _has_told_rows(storage: Tensor, trace: Trace) -> bool:
-    rows, *rest = trace.made_for(storage) or (Affine.of(1),)
-    return trace.lengths.terms(rows) is not None and all(extent.is_constant for extent in rest)
+def is_part_of_open_rows(leaf: SymbolicArray) -> bool:
+    """Whether a result shows part of memory whose rows lengths tell the size of: Python would make it."""
+    view, shape = leaf.cells, leaf.record.made_for(leaf.cells.tensor.storage)
+    extents = dict(zip(map(Affine.of, view.axes), view.shape, strict=True))
+    is_all = view.tensor is view.tensor.storage and tuple(map(extents.get, view.index)) == shape
+    return not (is_all or all(extent.is_constant for extent in shape[1:]))
+
+
+def _are_told(numbers: Sequence[Affine], trace: Trace) -> bool:
+    return all(trace.lengths.terms(number) is not None for number in numbers)
+
+
+def _has_told_shape(storage: Tensor, trace: Trace) -> bool:
+    """Whether lengths tell all extents of memory, and strides are sums of them."""
+    shape = trace.made_for(storage)
+    inner = sum(not extent.is_constant for extent in shape[1:])
+    return _are_told(shape, trace) and (inner == 0 or (inner == 1 and not trace.is_seen_flat(storage)))
 
 
 def is_counted(leaf: SymbolicArray) -> bool:
@@ -53,14 +74,14 @@ def comes_from_lengths(extent: Affine, trace: Trace) -> bool:
 
 
 def with_told_lengths(leaves: Sequence[SymbolicArray], trace: Trace) -> list[SymbolicArray]:
-    """The leaves of a result, with memory that has as many rows as lengths tell."""
+    """The leaves of a result, with memory that is as large as lengths tell."""
     storages = dict.fromkeys(leaf.cells.tensor.storage for leaf in leaves)
     exact = {
         storage: replace(storage, shape=trace.made_for(storage))
         for storage in storages
         if storage.has_fixed_shape
         and trace.made_for(storage) != storage.shape
-        and _has_told_rows(storage, trace)
+        and _has_told_shape(storage, trace)
     }
     if not exact:
         return list(leaves)

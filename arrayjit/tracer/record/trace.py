@@ -231,6 +231,10 @@ class Trace:
             self._flat[tensor] = tensor.flat_form()
         return self._flat[tensor]
 
+    def is_seen_flat(self, storage: Tensor) -> bool:
+        """Whether memory is read or written as one row-major axis."""
+        return any(tensor.storage is storage for tensor in self._flat)
+
     def parts(self, tensor: Tensor) -> Tensor:
         """The real form of a complex tensor."""
         if tensor not in self._real:
