@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import arrayjit
-from arrayjit.errors import NumberError, StaticArgumentError
+from arrayjit.errors import IndexOutOfRange, NumberError, ShapeError, StaticArgumentError
 
 LENGTHS = (0, 1, 2, 3, 16, 17, 30, 33, 60, 64, 65, 100, 128)
 random = np.random.default_rng(0)
@@ -175,6 +175,22 @@ def test_lengths_that_must_agree_and_do_not(target):
     assert isinstance(raised.value, NumberError | arrayjit.errors.ShapeError)
     compared(f, rows(20), rows(1))
     compared(f, rows(20), rows(20))
+
+
+def test_messages_say_how_long_arrays_are():
+    x, y = np.ones(20), np.ones(25)
+    differ = arrayjit.jit(lambda x, y: x + y, any_length=("x", "y"))
+    for length in (25, 30):
+        with pytest.raises(NumberError, match=re.escape("shapes (len(x),) (len(y),)")):
+            differ(x, np.ones(length))
+    never = arrayjit.jit(lambda x: x[1:] + x[: 2 * len(x) - 4], any_length="x")
+    for length in (20, 30):
+        with pytest.raises(ShapeError, match=re.escape(f"shapes ({length - 1},) ({length},)")):
+            never(np.ones(length))
+    beyond = arrayjit.jit(lambda batch: batch["x"][len(batch["x"])], any_length="batch")
+    with pytest.raises(IndexOutOfRange, match="with size 25") as raised:
+        beyond({"x": y})
+    assert "use an index from -25 to 24" in str(raised.value)
 
 
 def test_other_axes_are_of_one_shape():

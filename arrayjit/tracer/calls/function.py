@@ -180,6 +180,7 @@ def _run(
         _require_running(trace, location_of(error))
         if isinstance(error, UserError):
             error.loc = error.loc or location_of(error)
+            _tell_lengths(error, trace)
         raise
     finally:
         changed = namespace.changes()
@@ -205,7 +206,16 @@ def _run(
         return with_told_lengths(settled, trace), structure
     except UserError as error:
         error.loc = here
+        _tell_lengths(error, trace)
         raise
+
+
+def _tell_lengths(error: UserError, trace: Trace) -> None:
+    """An error is about this call, and its numbers."""
+    what, *details, fix = (
+        trace.lengths.as_numbers(text, trace.leaves) for text in (error.what, *error.details, error.fix)
+    )
+    error.what, error.details, error.fix = what, tuple(details), fix
 
 
 def _require_texts(structure: Structure, here: Location | None) -> None:

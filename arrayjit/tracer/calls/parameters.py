@@ -165,7 +165,7 @@ class Arguments:
                 if fact in trace.decisions.baked:
                     self._lengths[length] = length
                 else:
-                    symbol = trace.lengths.add(f"length_of_{label}", *ends_of(length), fact.leaf)
+                    symbol = trace.lengths.add(label, *ends_of(length), fact.leaf)
                     trace.came_from(symbol, fact)
                     self._lengths[length] = symbol
         return tuple(self._lengths)

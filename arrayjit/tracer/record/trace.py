@@ -541,7 +541,8 @@ class Trace:
             return
         loops = _loops(affine(shape))
         position = affine(symbol for symbol, _ in loops)
-        self.emit(Check(loops, condition(position), exception, message, user_location()))
+        words = self.lengths.as_in_python(message)
+        self.emit(Check(loops, condition(position), exception, words, user_location()))
 
     def finish(self, params: Sequence[Param], lengths: Sequence[Symbol] = ()) -> Computation:
         """The record as a Computation: the arguments' parameters, the captured arrays', then lengths."""
