@@ -133,13 +133,19 @@ def test_matrices_of_all_lengths(dtype, target):
 
 
 def test_short_rows_of_all_numbers():
-    def f(x):
-        return x.argmax(axis=1), x / (x.sum(axis=1, keepdims=True) + 1000), np.ascontiguousarray(x.T)
-
-    jitted = arrayjit.jit(f, any_length="x")
+    largest = arrayjit.jit(lambda x: x.argmax(axis=1), any_length="x")
+    turned = arrayjit.jit(lambda x: np.ascontiguousarray(x.T), any_length="x")
     for length in (33, 39, 40, 41, 63, 64, 1000, 1023, 1024):
-        compared(jitted, rows(length, 11)), compared(jitted, rows(length, 17, dtype="f4"))
-    assert jitted.stats().compiles == 4
+        for x in (rows(length, 11), rows(length, 17, dtype="f4")):
+            compared(largest, x), compared(turned, x)
+    assert (largest.stats().compiles, turned.stats().compiles) == (4, 4)
+
+
+def test_vectors_of_short_rows_are_shared_by_threads():
+    largest = arrayjit.jit(lambda x: x.argmax(axis=1), any_length="x", threads=2)
+    lowered = largest.lower(arrayjit.spec((100_000, 11)))
+    assert re.search(r"for i in parallel\(0, many, grain=\d+\):", lowered.as_text("optimized"))
+    compared(largest, rows(100_000, 11)), compared(largest, rows(70_001, 11))
 
 
 def test_lengths_up_to_a_power_of_two_share_code():

@@ -35,8 +35,9 @@ from dataclasses import field, replace
 
 from ...frozen import slotted
 from ...ir.code import Caps
-from ...ir.dtype import BOOL
-from ...ir.expr import Gather, Load
+from ...ir.conditions import compare, one_of
+from ...ir.dtype import BOOL, I64
+from ...ir.expr import Const, Gather, Index, Load
 from ...ir.index import Affine, Symbol, symbols_of
 from ...ir.loops import (
     Bind,
@@ -64,7 +65,7 @@ from ..analysis.costs import cost_of_nodes
 from ..analysis.private import is_private
 from ..analysis.repeats import weight
 from ..analysis.strides import affine_accesses, stride
-from ..analysis.trips import blocks, enter, fewest, lesser
+from ..analysis.trips import blocks, enter, fewest
 from ..analysis.uses import counts
 from ..analysis.work import REGISTER_BYTES
 from ..bodies.unroll import FEW
@@ -306,11 +307,19 @@ class _Turning:
             vectors = For(block, ZERO, count, self._vector(rows, loop.lo + Affine.of(block) * lanes, lanes))
             rest = replace(loop, lo=loop.lo + count * lanes, body=_in_order(loop.body, (Update,), False))
             return [*told, vectors, *copy_body((rest,), {}, {})]
-        told, count = blocks(replace(loop, hi=loop.hi + (lanes - 1)), lanes)
-        (low, _), (_, high) = (end.bounds(self.ranges) or (None, None) for end in (loop.lo, loop.hi))
-        first = Symbol("first", lower=low, upper=None if high is None else high - lanes + 1)
-        bound = Bind(first, lesser(loop.lo + Affine.of(block) * lanes, loop.hi - lanes))
-        return [*told, For(block, ZERO, count, (bound, *self._vector(rows, Affine.of(first), lanes)))]
+        # Rows go on from a place that does not change meanwhile: threads see that they are apart.
+        told, count = blocks(loop, lanes)
+        again, ends = Symbol("again"), [end.bounds(self.ranges) or (None, None) for end in (loop.lo, loop.hi)]
+        start = Symbol("start", lower=ends[0][0], upper=ends[1][1])
+        most = count.bounds({})
+        many = Symbol("many", lower=0, upper=None if most is None else most[1] + 1)
+        is_first = compare("equal", Index(Affine.of(again)), Const(0, I64))
+        binds = (
+            Bind(start, one_of(is_first, Index(loop.lo), Index(loop.hi - lanes))),
+            Bind(many, one_of(is_first, Index(count), Const(1, I64))),
+        )
+        vector = self._vector(rows, Affine.of(start) + Affine.of(block) * lanes, lanes)
+        return [*told, For(again, ZERO, Affine.of(2), (*binds, For(block, ZERO, Affine.of(many), vector)))]
 
     def _vector(self, rows: _Rows, first: Affine, lanes: int) -> tuple[Stmt, ...]:
         """So many rows from the first on."""
