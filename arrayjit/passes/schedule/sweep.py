@@ -16,17 +16,19 @@ Steps of a loop that is made of such nests alone are taken two at a time, where 
 first cache, and where that holds all rows between the first one that is touched and the last, or the last
 cache does not hold the arrays: they go through memory once for both. Waves of complex numbers, with values of
 their own along the border, take 0.55 of the time where only memory holds them. Rows that hand anything on to
-others are taken in order, so that threads cannot share them: of two threads that wait for memory, one is
-enough, and nests that do little are left to one anyway.
+others are taken in order: threads share them by `slabs`, where there are many more of them than lie between
+nests. Where there are not, one is enough of two threads that wait for memory, and nests that do little are
+left to one anyway.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import chain, pairwise, product
 
-from ...frozen import frozen, slotted
+from ...frozen import slotted
 from ...ir.code import Caps
 from ...ir.expr import Apply, Const, Variable
 from ...ir.index import Affine, Symbol
@@ -47,13 +49,13 @@ from ...ir.tensor import Tensor
 from ...ir.walk import kept, locals_read, rewrite_bodies, rewrite_cells, substitute_statements
 from ..analysis.access import Effects, Range, Touched, distances, effects
 from ..analysis.accumulations import is_rounded, sums_short_rows
-from ..analysis.carriers import carriers, upwards
-from ..analysis.copies import copy_body, in_steps, unless_once
+from ..analysis.copies import copy_body, in_steps
 from ..analysis.handed import threads_for
 from ..analysis.strides import affine_accesses
 from ..analysis.trips import enter
-from .columns import in_common
+from ..analysis.work import in_vectors
 from .lag import THREADS, contracts
+from .slabs import Rows, fits, in_slabs, part, span, together
 
 __all__ = ["sweep"]
 
@@ -68,6 +70,13 @@ PART = 2
 
 RAW_DIVIDE = OPS["raw_divide"]
 
+MOST = 2
+"""Slabs are the larger part of what nests do."""
+
+WAKING = 20
+"""In times what is worth a thread: nests do so much at least if threads that sleep shall be woken for slabs,
+which are too few to tell how much they do."""
+
 LARGE = 128
 """The most statements of a step: each is written several times."""
 
@@ -77,31 +86,6 @@ def sweep(kernel: Kernel, caps: Caps) -> Kernel:
     sweeping = _Sweeping(caps, kernel.placement)
     body = sweeping.body(kernel.body)
     return kernel.with_body(body, sweeping.notes)
-
-
-@frozen
-class _Rows:
-    """A nest that takes part: the statement, its loop over rows by the symbol that all of them share, what an
-    iteration does, and how many rows later than the first nest's it is done."""
-
-    stmt: Stmt
-    loop: For
-    does: Effects
-    behind: int = 0
-
-    @property
-    def is_long(self) -> bool:
-        return self.loop.trips != 1
-
-    @property
-    def first(self) -> int:
-        """When its first row is done."""
-        return self.loop.lo.constant + self.behind
-
-    @property
-    def end(self) -> int:
-        """When all are."""
-        return self.loop.hi.constant + self.behind
 
 
 @slotted
@@ -135,7 +119,7 @@ class _Sweeping:
                 case _:
                     pass
         out: list[Stmt] = []
-        group: list[_Rows] = []
+        group: list[Rows] = []
         for stmt in chain.from_iterable(map(_row_by_row, body)):
             one = self.following(group, stmt)
             if one is None and group:
@@ -180,7 +164,7 @@ class _Sweeping:
     def pays(self, steps: Sequence[Stmt]) -> bool:
         """Can all these nests go through memory together, and would each array have to be fetched again? What
         a cache gives anyway, the nearest one has to hold meanwhile."""
-        group: list[_Rows] = []
+        group: list[Rows] = []
         for stmt in steps:
             one = self.following(group, stmt)
             if one is None:
@@ -189,45 +173,73 @@ class _Sweeping:
         far = self.touched > self.caps.l3_bytes
         if not far and _bytes_at_once(group) > self.caps.l1_bytes:
             return False
-        return all(self.has_left(storage) for one in group for storage in one.does.writes)
+        threads = threads_for(steps, self.around, self.ranges, self.caps)
+        slabs = threads if self.may_be_cut(group, threads) else 1
+        return all(self.has_left(storage, slabs) for one in group for storage in one.does.writes)
 
-    def following(self, group: Sequence[_Rows], stmt: Stmt) -> _Rows | None:
+    def following(self, group: Sequence[Rows], stmt: Stmt) -> Rows | None:
         """A statement as one that follows the others; None if it cannot, or that does not pay."""
         loop = _over_rows(stmt)
         touched = () if loop is None else [tensor.storage for tensor, _, _ in affine_accesses((loop,))]
-        if loop is None or not any(self.is_large(storage, 1) for storage in touched):
+        if loop is None or not any(self.is_large(storage, 1, 1) for storage in touched):
             return None
         nests = (*(one.stmt for one in group), stmt)
         threads = threads_for(nests, self.around, self.ranges, self.caps)
-        large = {storage for storage in touched if self.is_large(storage, threads)}
-        if threads > THREADS or not large:
-            return None
         if sums_short_rows(loop) or any(
             _disturbs(*pair) for one in group for pair in ((one.loop, loop), (loop, one.loop))
         ):
             return None
         row = group[0].loop.symbol if group else loop.symbol
         loop = replace(loop, symbol=row, body=substitute_statements(loop.body, {loop.symbol: Affine.of(row)}))
-        rows = [one.loop for one in (*group, _Rows(stmt, loop, Effects()))]
+        rows = [one.loop for one in (*group, Rows(stmt, loop, Effects()))]
         self.ranges[row] = min(one.lo.constant for one in rows), max(one.hi.constant for one in rows) - 1
         does = effects(loop.body, self.ranges)
         if does.leaves or does.updates:
             return None
-        behind = self.behind(row, group, does, large) if group else 0
-        if behind is None:
-            return None
-        one = _Rows(stmt, loop, does, behind)
-        taking_part = (*group, one)
-        begin, end = _span(taking_part)
-        return one if not group or (begin < end and self.is_near(taking_part)) else None
+        for slabs in (threads, 1) if 1 < threads <= THREADS else (threads,):
+            one = self.placed(group, Rows(stmt, loop, does), touched, slabs, threads)
+            if one is not None:
+                return one
+        return None
 
-    def behind(
-        self, row: Symbol, group: Sequence[_Rows], does: Effects, large: Collection[Tensor]
-    ) -> int | None:
-        """How far behind the first nest an iteration finds made all that it takes, and overwrites nothing
-        that is still to be read; None where that is too far, or no large array would have to be fetched
-        again."""
-        behind, pays = group[-1].behind, False
+    def placed(
+        self, group: Sequence[Rows], one: Rows, touched: Sequence[Tensor], slabs: int, threads: int
+    ) -> Rows | None:
+        """The nest so many rows behind the others as it must be, where all of them go in so many slabs; None
+        if they cannot, or that does not pay."""
+        large = {storage for storage in touched if self.is_large(storage, slabs, threads)}
+        if not large:
+            return None
+        if group:
+            placed = self.behind(group, one, large)
+            if placed is None:
+                return None
+            one = placed
+        taking_part = (*group, one)
+        begin, end = span(taking_part)
+        if group and not (begin < end and self.is_near(taking_part)):
+            return None
+        return one if slabs == 1 or self.may_be_cut(taking_part, slabs) else None
+
+    def may_be_cut(self, group: Sequence[Rows], slabs: int) -> bool:
+        """Can most of what the nests do be cut into slabs for so many threads? Those are woken for slabs that
+        are not those of a step."""
+        begin, end = span(group)
+        does = sum(in_vectors(one.loop, self.ranges).get((), 0.0) for one in group)
+        if slabs == 1 or (not self.around and does < WAKING * self.caps.thread_work):
+            return False
+        return any(
+            fits(_at(group, *times), *times, slabs, self.placement)
+            for times in _times(group)
+            if MOST * (times[1] - times[0]) >= end - begin
+        )
+
+    def behind(self, group: Sequence[Rows], rows: Rows, large: Collection[Tensor]) -> Rows | None:
+        """The nest so far behind the first one that an iteration finds made all that it takes, and overwrites
+        nothing that is still to be read; None where that is too far, or no large array would have to be
+        fetched again."""
+        row, does, behind, pays = rows.loop.symbol, rows.does, group[-1].behind, False
+        ahead = -math.inf
         for one in group:
             handed_on = self.distances(row, one.does.writes, does.reads)
             kept_back = self.distances(row, one.does.reads, does.writes)
@@ -236,9 +248,10 @@ class _Sweeping:
             if max(spread, *apart, 0) > BEHIND:
                 return None
             behind = max((behind, *(one.behind + int(rows) for rows in apart)))
+            ahead = max((ahead, *(one.ahead - rows for rows in apart)))
             shared = {*one.does.reads, *one.does.writes} & {*does.reads, *does.writes}
             pays |= not shared.isdisjoint(large)
-        return behind if pays else None
+        return replace(rows, behind=behind, ahead=max(ahead, -behind)) if pays else None
 
     def distances(self, row: Symbol, first: Touched, second: Touched) -> list[float]:
         """How many rows further on the one touches what the other does: the least and the greatest number for
@@ -250,29 +263,30 @@ class _Sweeping:
         )
         return [end for apart in found if apart is not None for end in apart[row]]
 
-    def is_large(self, storage: Tensor, threads: int) -> bool:
-        """Would an array have left the cache by the time that another nest of so many threads touches it?"""
+    def is_large(self, storage: Tensor, slabs: int, threads: int) -> bool:
+        """Would an array, in so many slabs, have left the cache by the time that another nest of so many
+        threads touches it?"""
         if storage.rank < 2 or not all(extent.is_constant for extent in storage.shape):
             return False
         place = self.placement.get(storage)
-        if threads > 1:
+        if slabs < threads:
             return storage.nbytes > self.caps.l3_bytes
         is_own = place is not None and place.kind is PlaceKind.ARENA
-        return (is_own and storage.nbytes > self.caps.l1_bytes) or self.has_left(storage)
+        return (is_own and storage.nbytes // slabs > self.caps.l1_bytes) or self.has_left(storage, slabs)
 
-    def has_left(self, storage: Tensor) -> bool:
-        """Would an array of the caller's have left the first cache until the next nest?"""
-        near = self.caps.l1_bytes
+    def has_left(self, storage: Tensor, slabs: int) -> bool:
+        """Would a slab of an array of the caller's have left the first cache until the next nest?"""
+        near = self.caps.l1_bytes * slabs
         return storage.nbytes > near // PART and self.touched > near
 
-    def is_near(self, group: Sequence[_Rows]) -> bool:
+    def is_near(self, group: Sequence[Rows]) -> bool:
         """Do the rows between the first nest and the last one stay in a near cache?"""
         arrays = {storage for one in group for storage in (*one.does.reads, *one.does.writes)}
         if any(not extent.is_constant for storage in arrays for extent in storage.shape):
             return False
         return _row_bytes(group) * (group[-1].behind + BEHIND + 1) <= self.caps.l2_bytes
 
-    def together(self, group: Sequence[_Rows]) -> Sequence[Stmt]:
+    def together(self, group: Sequence[Rows]) -> Sequence[Stmt]:
         """The nests in one; what they do before all of them take part, and after that, by themselves."""
         long = [one for one in group if one.is_long]
         if len(long) < 2:
@@ -280,43 +294,48 @@ class _Sweeping:
         names = ", ".join(dict.fromkeys(str(made) for one in long for made in one.does.writes))
         last = long[-1].behind - long[0].behind
         self.notes.append(f"sweep: {names}: {len(long)} nests in one, the last {last} rows behind the first")
-        begin, end = _span(group)
-        single = [one for one in group if not one.is_long and begin <= one.first < end]
-        cuts = sorted({begin, end, *(cut for one in single for cut in (one.first, one.end))})
+        begin, end = span(group)
         return (
-            *(stmt for one in group for stmt in _part(one, one.first, begin)),
-            *(stmt for times in pairwise(cuts) for stmt in self.all(group, *times)),
-            *(stmt for one in group for stmt in _part(one, end, one.end)),
+            *(stmt for one in group for stmt in part(one, one.first, begin)),
+            *(stmt for times in _times(group) for stmt in self.all(group, *times)),
+            *(stmt for one in group for stmt in part(one, end, one.end)),
         )
 
-    def all(self, group: Sequence[_Rows], begin: int, end: int) -> Sequence[Stmt]:
-        """What all nests do that take part from one time to another, time by time; in any order, if no time
-        takes what another one made."""
-        row = Symbol(group[0].loop.symbol.hint)
-        parts = (
-            copy_body(one.loop.body, {one.loop.symbol: row - one.behind}, {})
-            for one in group
-            if one.first <= begin and end <= one.end
-        )
-        loop = For(row, Affine.of(begin), Affine.of(end), tuple(chain.from_iterable(parts)))
-        enter(loop, self.ranges)
-        loop = replace(loop, body=in_common(loop.body, self.ranges))
-        return unless_once(upwards(loop) if carriers(loop, self.ranges) == frozenset() else loop)
+    def all(self, group: Sequence[Rows], begin: int, end: int) -> Sequence[Stmt]:
+        """What all nests do that take part from one time to another; in slabs, where threads share them
+        and rows go in order."""
+        here = _at(group, begin, end)
+        slabs = threads_for([one.stmt for one in group], self.around, self.ranges, self.caps)
+        done = together(here, Affine.of(begin), Affine.of(end), self.ranges)
+        in_order = any(isinstance(stmt, For) and stmt.kind is LoopKind.SEQUENTIAL for stmt in done)
+        if not in_order or not self.may_be_cut(group, slabs):
+            return done
+        if not fits(here, begin, end, slabs, self.placement):
+            return done
+        self.notes.append(f"sweep: {slabs} slabs of rows go through memory apart")
+        return in_slabs(here, begin, end, slabs, self.ranges)
 
 
-def _span(group: Sequence[_Rows]) -> tuple[int, int]:
-    """From when to when all nests over more than one row take part."""
-    long = [one for one in group if one.is_long]
-    return max((one.first for one in long), default=0), min((one.end for one in long), default=0)
+def _times(group: Sequence[Rows]) -> Sequence[tuple[int, int]]:
+    """The times when all nests over more than one row take part, cut where others do."""
+    begin, end = span(group)
+    single = [one for one in group if not one.is_long and begin <= one.first < end]
+    cuts = sorted({begin, end, *(cut for one in single for cut in (one.first, one.end))})
+    return list(pairwise(cuts))
 
 
-def _row_bytes(group: Sequence[_Rows]) -> int:
+def _at(group: Sequence[Rows], begin: int, end: int) -> Sequence[Rows]:
+    """Those that take part from one time to another."""
+    return [one for one in group if one.first <= begin and end <= one.end]
+
+
+def _row_bytes(group: Sequence[Rows]) -> int:
     """How much a row of all arrays takes."""
     arrays = {storage for one in group for storage in (*one.does.reads, *one.does.writes)}
     return sum(storage.nbytes // storage.shape[0].constant for storage in arrays if storage.rank > 1)
 
 
-def _bytes_at_once(group: Sequence[_Rows]) -> int:
+def _bytes_at_once(group: Sequence[Rows]) -> int:
     """How much the rows of all arrays take from the one that is touched first to the one touched last."""
     places: dict[Tensor, set[int]] = {}
     for one in group:
@@ -425,13 +444,3 @@ def _over_one_row(nest: For) -> For | None:
         return tensor, (row + (index[0] - here), *index[1:]) if len(index) > 1 else index
 
     return For(row, here, here + 1, rewrite_cells((nest,), moving), LoopKind.PARALLEL)
-
-
-def _part(rows: _Rows, begin: int, end: int) -> Sequence[Stmt]:
-    """What a nest does from one time to another, if anything."""
-    loop, symbol = rows.loop, Symbol(rows.loop.symbol.hint)
-    lo, hi = max(begin, rows.first) - rows.behind, min(end, rows.end) - rows.behind
-    if lo >= hi:
-        return ()
-    body = copy_body(loop.body, {loop.symbol: Affine.of(symbol)}, {})
-    return unless_once(replace(loop, symbol=symbol, lo=Affine.of(lo), hi=Affine.of(hi), body=body))
