@@ -470,19 +470,27 @@ def _adds_up(loop: For) -> bool:
     return all(isinstance(stmt, (For, Define, Update)) for stmt in walk_statements((loop,)))
 
 
-def _asking(loop: For, rows: Sequence[_Row], beyond: int, vector: Symbol | None = None) -> For:
+def _asking(
+    loop: For,
+    rows: Sequence[_Row],
+    beyond: int,
+    vector: Symbol | None = None,
+    around: frozenset[Symbol] = frozenset(),
+) -> For:
     """The loop, which at each step along rows, in lanes, asks for so much of the next ones, so many bytes
-    behind the same place."""
+    behind the same place; not in loops over several rows, which would ask for it again in each."""
     vector = loop.symbol if loop.kind is LoopKind.VECTOR else vector
+    if loop.kind in (LoopKind.SEQUENTIAL, LoopKind.PARALLEL):
+        around |= {loop.symbol}
     body: list[Stmt] = []
     missing = list(rows)
     for stmt in loop.body:
         if isinstance(stmt, For):
-            stmt = _asking(stmt, rows, beyond, vector)
+            stmt = _asking(stmt, rows, beyond, vector, around)
         elif vector is not None and isinstance(stmt, (Define, Update, Store)):
             for row in tuple(missing):
                 along = _along(row.tensor.shape[-1], stmt, vector)
-                if along is not None:
+                if along is not None and around.issubset(along.symbols):
                     body.append(_further((row.tensor, (*row.place, along)), beyond, 1))
                     missing.remove(row)
         body.append(stmt)
