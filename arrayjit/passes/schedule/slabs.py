@@ -1,16 +1,14 @@
 """Nests that go through memory together do so in slabs of rows, which threads share.
 
     for i in sequential(1, 601):                    for s in parallel(0, 2):
-        b[i] = f(a[i - 1], a[i], a[i + 1])              for r in parallel(300*s + 2, 300*s + 3):
+        b[i] = f(a[i - 1], a[i], a[i + 1])              for r in parallel(300*s + 1, 300*s + 3):
         a[i - 1] = f(b[i - 2], b[i - 1], b[i])              b[r] = f(a[r - 1], a[r], a[r + 1])
-                                                        for i in sequential(300*s + 3, 300*s + 301):
-                                            ->              b[i] = f(a[i - 1], a[i], a[i + 1])
+                                            ->          for i in sequential(300*s + 3, 300*s + 301):
+                                                            b[i] = f(a[i - 1], a[i], a[i + 1])
                                                             a[i - 1] = f(b[i - 2], b[i - 1], b[i])
                                                     for s1 in parallel(0, 2):
-                                                        for r1 in parallel(300*s1 + 1, 300*s1 + 2):
-                                                            b[r1] = f(a[r1 - 1], a[r1], a[r1 + 1])
-                                                        for r2 in parallel(300*s1, 300*s1 + 2):
-                                                            a[r2] = f(b[r2 - 1], b[r2], b[r2 + 1])
+                                                        for r1 in parallel(300*s1, 300*s1 + 2):
+                                                            a[r1] = f(b[r1 - 1], b[r1], b[r1 + 1])
 
 Where a slab begins, each nest leaves out the rows that need some which those before it have left out, or
 that these still need as they are: what is left of a slab needs nothing of the one before. After all slabs the
