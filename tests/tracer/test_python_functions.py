@@ -142,6 +142,24 @@ def test_types_stay_types() -> None:
     as_in_python(function, (X,), (np.arange(3),))
 
 
+def test_types_stay_types_beside_calls() -> None:
+    def function(x: Any) -> Any:
+        pair = (float, max(1, 2))
+        chosen = np.result_type(np.float32, np.promote_types("i4", "f4"))
+        made = np.sqrt(x[:2] ** 2, dtype=np.float32, out=np.zeros(2, "f4"))
+        return pair[0] is float, chosen, made, x.astype(np.float32 if divmod(7, 2) == (3, 1) else np.int8)
+
+    as_in_python(function, (X,), (np.arange(3.0),))
+
+
+def test_types_are_called_with_arguments_in_a_row() -> None:
+    def function(*x: Any) -> Any:
+        named = {"imag": x[0][1]}
+        return np.float32(*x), float(*[x[0][0]]), int(*(x[0][1],)), complex(x[0][0], **named)
+
+    as_in_python(function, (X,), (np.arange(3.0),))
+
+
 @pytest.mark.parametrize("x", [X, WITH_NAN, *EVERY_DTYPE], ids=lambda x: x.dtype.name)
 def test_items_are_taken_in_order(x: np.ndarray) -> None:
     as_in_python(lambda x: (min(x), max(x), sum(x), any(x), all(x), len(x)), (x,), (x[:1],), (x[3:],))

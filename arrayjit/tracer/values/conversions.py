@@ -30,7 +30,8 @@ from .numbers import as_scalar, require_int64
 __all__ = ["CONVERSIONS", "is_called", "scalar", "to_bool", "to_complex", "to_float", "to_int"]
 
 _VERSION = sys.version_info
-_CALLS = {"CALL": 0, "CALL_FUNCTION": 0, "CALL_FUNCTION_KW": 1, "PRECALL": 0}  # what lies above the arguments
+_IS_CALL = "PRECALL" if _VERSION[:2] == (3, 11) else "CALL"  # after PRECALL the arguments are counted off
+_CALLS = {_IS_CALL: 0, "CALL_FUNCTION": 0, "CALL_FUNCTION_KW": 1}  # what lies above the arguments
 _ALWAYS_JUMPS = ("JUMP_FORWARD", "JUMP_ABSOLUTE")
 _NEUTRAL = frozenset(("EXTENDED_ARG", "NOP"))
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
@@ -155,6 +156,8 @@ def _is_callee(code: CodeType, at: int) -> bool:
         if depth == 1 and instruction.opname in _OF_ATTRIBUTES:
             return False
         if (depth, instruction.opname) in _OF_CALLEES:
+            return True
+        if instruction.opname == "CALL_FUNCTION_EX" and depth == 2 + (instruction.argval & 1):
             return True
         above = _CALLS.get(instruction.opname)
         if above is not None and instruction.arg == depth - _BELOW_ARGUMENTS - above:
