@@ -23,19 +23,22 @@ Argument = Union[DType, type[bool], type[int], type[float], type[complex]]
 Signature = tuple[tuple[DType, ...], DType]
 
 
-def resolve(op: Op, args: Sequence[Argument], wanted: DType | None = None) -> Signature:
+def resolve(
+    op: Op, args: Sequence[Argument], wanted: DType | None = None, casting: str = "same_kind"
+) -> Signature:
     """The dtypes `op` computes in and the dtype of its result, which may be asked for, for arguments of these
-    dtypes; a Python type stands for a Python scalar. Raises DTypeError, naming the fix."""
-    return _resolve(op, tuple(args), wanted)
+    dtypes, which are converted by NumPy's rule `casting`; a Python type stands for a Python scalar. Raises
+    DTypeError, naming the fix."""
+    return _resolve(op, tuple(args), wanted, casting)
 
 
 @cache
-def _resolve(op: Op, args: tuple[Argument, ...], wanted: DType | None) -> Signature:
+def _resolve(op: Op, args: tuple[Argument, ...], wanted: DType | None, casting: str) -> Signature:
     if len(args) != op.arity:
         raise DTypeError(f"{op.name} takes {op.arity} arguments, not {len(args)}")
     rule = _from_bits if op.tables else _RULES.get(op.name)
     try:
-        dtypes = rule(_strong(args)) if rule else _by_ufunc(op, args, wanted)
+        dtypes = rule(_strong(args)) if rule else _by_ufunc(op, args, wanted, casting)
     except TypeError as error:
         words = str(error).splitlines()[0]
         if wanted is not None:
@@ -64,7 +67,9 @@ def _strong(args: tuple[Argument, ...]) -> tuple[np.dtype[Any], ...]:
     return tuple(arg.numpy if isinstance(arg, DType) else np.result_type(arg(0), *arrays) for arg in args)
 
 
-def _by_ufunc(op: Op, args: tuple[Argument, ...], wanted: DType | None) -> tuple[np.dtype[Any], ...]:
+def _by_ufunc(
+    op: Op, args: tuple[Argument, ...], wanted: DType | None, casting: Any
+) -> tuple[np.dtype[Any], ...]:
     ufunc: np.ufunc = getattr(np, op.ufunc or op.like)
     weak = not any(isinstance(arg, DType) for arg in args)
     inputs: list[Any] = []
@@ -74,11 +79,13 @@ def _by_ufunc(op: Op, args: tuple[Argument, ...], wanted: DType | None) -> tuple
         else:
             inputs.append(np.dtype(arg) if weak or arg is bool else arg)
     outputs = [None] * ufunc.nout
+    if casting == "equiv":
+        casting = "no"  # the same of native dtypes; NumPy 2.4 crashes where "equiv" forbids a weak scalar
     if wanted is None:
-        found = ufunc.resolve_dtypes((*inputs, *outputs))
+        found = ufunc.resolve_dtypes((*inputs, *outputs), casting=casting)
     else:
         signature = (*[None] * ufunc.nin, *[wanted.numpy] * ufunc.nout)
-        found = ufunc.resolve_dtypes((*inputs, *outputs), signature=signature)
+        found = ufunc.resolve_dtypes((*inputs, *outputs), signature=signature, casting=casting)
     return (*found[: ufunc.nin], found[ufunc.nin + op.output])
 
 

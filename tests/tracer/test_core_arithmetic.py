@@ -371,3 +371,58 @@ def test_python_numbers_fit_the_array_that_takes_them(dtype: str, write: Callabl
                     trace_and_interpret(function, np.zeros(3, dtype), *rest)
             else:
                 assert_like_numpy(function, lambda rest=rest: (np.zeros(3, dtype), *rest))
+
+
+ANY = [
+    np.array([1.5, -2.0, 0.0]),
+    np.array([1, 2, 0]),
+    np.array([1.5, 2.5, 3.5], "f4"),
+    np.array([True, False, True]),
+]
+CASTING: dict[str, Callable[..., Any]] = {
+    "one operand": lambda x, y, **options: np.sqrt(np.abs(x), **options),
+    "two operands": lambda x, y, **options: np.add(x, y, **options),
+    "a Python number": lambda x, y, **options: np.multiply(x, 2, **options),
+    "two results": lambda x, y, **options: np.divmod(x, np.abs(y) + 1, **options),
+    "powers": lambda x, y, **options: np.power(x, np.abs(y), **options),
+    "powers in floats": lambda x, y, **options: np.float_power(np.abs(x), y, **options),
+    "powers of complex numbers": lambda x, y, **options: np.float_power(np.abs(x) + 1j, 2, **options),
+    "into an array": lambda x, y, **options: np.subtract(np.abs(x), y > 0, out=np.zeros(3, "f4"), **options),
+}
+
+
+@pytest.mark.parametrize("function", CASTING.values(), ids=CASTING)
+@pytest.mark.parametrize("rule", ["no", "safe", "same_kind", "unsafe"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_operands_are_converted_by_the_rule_that_is_asked_for(
+    rule: str, function: Callable[..., Any]
+) -> None:
+    for dtype in (None, np.float32, np.int16):
+        asked = functools.partial(function, casting=rule, dtype=dtype)
+        for left in ANY:
+            for right in ANY:
+                try:
+                    asked(left, right)
+                except TypeError:
+                    with pytest.raises(TypeError) as caught:
+                        jit_in_numpy(asked)(left, right)
+                    assert isinstance(caught.value, UserError)
+                else:
+                    got, wanted = jit_in_numpy(asked)(left, right), asked(left, right)
+                    for ours, theirs in zip(np.atleast_1d(got), np.atleast_1d(wanted), strict=True):
+                        np.testing.assert_allclose(ours, theirs, rtol=1e-6, strict=True)
+
+
+def test_exponents_are_not_negative_where_a_mask_holds() -> None:
+    def function(x: np.ndarray, n: np.ndarray) -> Any:
+        return np.power(x, n, where=n >= 0, out=np.zeros_like(x)), np.power(2, n, where=n > 0, out=x.copy())
+
+    x, n = np.array([2, 3, 5, 7]), np.array([-1, 0, 2, -3])
+    assert_like_numpy(function, lambda: (x, n))
+    for power in (
+        lambda x, n: np.power(x, n, where=n < 0),
+        lambda x, n: np.power(x, -1, where=n < 0),
+        lambda x, n: np.power(x, n * 1.0, dtype=int, casting="unsafe"),
+    ):
+        with pytest.raises(ValueError, match="negative integer powers"):
+            jit_in_numpy(power)(x, n)

@@ -119,7 +119,7 @@ MISTAKES: list[Mistake] = [
     (lambda x: x[True, 0], UnsupportedError, TypeError, "single bool"),
     (lambda x: x[0].__setitem__(..., 1), DTypeError, TypeError, "item assignment"),
     (lambda x: setattr(x, "imag", 1), DTypeError, TypeError, "does not have imaginary part to set"),
-    (lambda x: np.add(x, 1, casting="safe"), UnsupportedError, TypeError, "casting='safe'"),
+    (lambda x: np.add(x, np.arange(3), casting="no"), DTypeError, TypeError, "casting rule 'no'"),
     (lambda x: np.isnat(x), UnsupportedError, TypeError, "ufunc isnat"),
     (lambda x: x.item(), ShapeError, ValueError, "size 1"),
     (lambda x: operator.delitem(x, 0), ShapeError, ValueError, "np.delete"),

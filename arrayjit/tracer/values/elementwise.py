@@ -206,8 +206,8 @@ def elementwise(
     dtype: Any = None,
     casting: str = "same_kind",
 ) -> SymbolicArray:
-    """`op` on each cell of the broadcast operands: a fresh array, or `out`, which may hold them by the rule
-    `casting`.
+    """`op` on each cell of the broadcast operands: a fresh array, or `out`. They are converted, and the
+    results for `out`, by the rule `casting`.
 
     Where the mask `where` is false, `out` keeps its values and a fresh array holds zeros.
     """
@@ -216,7 +216,7 @@ def elementwise(
     kinds = [_kind(value) for value in values]
     if out is not None:
         _require_writeable(out, trace)
-    inputs, output = resolve(op, kinds, None if dtype is None else from_numpy(dtype))
+    inputs, output = resolve(op, kinds, None if dtype is None else from_numpy(dtype), casting)
     if out is not None:
         _require_output_cast(op.ufunc or op.name, output, out, casting)
     shape = broadcast(*(shape_of(value) for value in values))
@@ -225,7 +225,7 @@ def elementwise(
         for value, kind in zip(values, inputs, strict=True):
             check_fits(value, kind, trace)
         if op.name == "power" and ZERO not in shape:
-            check_exponent(values[1], output, trace)
+            check_exponent(values[1], output, trace, _mask_if_any(where))
         body = _applied(op, values, inputs, output)
     return store(op.ufunc or op.name, trace, shape, output, body, out, where, views_of(values), casting)
 
@@ -244,7 +244,7 @@ def store(
     """Deliver the cells `body(position)`: into a fresh array in the memory order of the operands `like`,
     or into `out` by NumPy's rules for ufuncs."""
     shape = affine(shape)
-    mask = None if where is None or where is True else _mask(where)
+    mask = _mask_if_any(where)
     if mask is not None:
         shape = broadcast(shape, shape_of(mask))
     if out is None:
@@ -423,25 +423,34 @@ def _always(value: Expr) -> Callable[[tuple[Affine, ...]], Expr]:
     return lambda _: value
 
 
-def check_exponent(exponent: Operand, dtype: DType, trace: Trace) -> None:
-    """A power computed in integers has no negative exponents, or the function raises NumPy's ValueError."""
-    if dtype.kind is not Kind.INT:
+def check_exponent(exponent: Operand, dtype: DType, trace: Trace, mask: Operand | None = None) -> None:
+    """A power computed in integers has no negative exponents where the mask holds, or the function raises
+    NumPy's ValueError."""
+    if dtype.kind is not Kind.INT or _is_never_negative(exponent):
         return
     words = "Integers to negative integer powers are not allowed."
-    if type(exponent) is not SymbolicArray:
-        if type(exponent) in (bool, int) and exponent < 0:  # type: ignore[operator]
-            raise NumberError(words, loc=user_location(), fix="use a float base, x.astype(float) ** n")
-        return
-    kind = exponent.element_type
-    if kind.kind is Kind.INT:
+    if mask is None and type(exponent) is not SymbolicArray:
+        raise NumberError(words, loc=user_location(), fix="use a float base, x.astype(float) ** n")
 
-        def not_negative(position: tuple[Affine, ...]) -> Expr:
-            return compare("greater_equal", exponent.load(position), constant(0, kind))
+    def holds(position: tuple[Affine, ...]) -> Expr:
+        at_least = compare("greater_equal", operand_at(exponent, position, dtype), constant(0, dtype))
+        if mask is None:
+            return at_least
+        return one_of(operand_at(mask, position, BOOL), at_least, literal(True, BOOL))
 
-        trace.check(exponent.cells.shape, not_negative, "ValueError", words)
+    shapes = [shape_of(exponent)] if mask is None else [shape_of(exponent), shape_of(mask)]
+    trace.check(broadcast(*shapes), holds, "ValueError", words)
 
 
-def _mask(where: Any) -> Operand:
+def _is_never_negative(exponent: Operand) -> bool:
+    if type(exponent) is SymbolicArray:
+        return exponent.element_type is BOOL or exponent.element_type.kind is Kind.UINT
+    return exponent.real >= 0  # type: ignore[union-attr]
+
+
+def _mask_if_any(where: Any) -> Operand | None:
+    if where is None or where is True:
+        return None
     mask = as_operand(where)
     kind = _kind(mask)
     if kind is not BOOL and kind is not bool:

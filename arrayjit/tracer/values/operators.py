@@ -120,8 +120,11 @@ def float_power(
     x1: Any, x2: Any, /, out: Any = None, *, where: Any = None, dtype: Any = None, casting: str = "same_kind"
 ) -> SymbolicArray:
     """Of complex numbers it is the power in 128 bits."""
-    kinds = [as_array(x).element_type.is_complex for x in (x1, x2)]
-    row, dtype = (OPS["power"], np.complex128) if any(kinds) else (OPS["float_power"], dtype)
+    is_complex = any(as_array(x).element_type.is_complex for x in (x1, x2)) or dtype is not None
+    if is_complex and np.dtype(np.complex128 if dtype is None else dtype) == np.complex128:
+        row, dtype = OPS["power"], np.complex128
+    else:
+        row = OPS["float_power"]
     return elementwise(row, x1, x2, out=out, where=where, dtype=dtype, casting=casting)
 
 

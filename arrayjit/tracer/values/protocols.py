@@ -66,8 +66,6 @@ def array_ufunc(self: SymbolicArray, ufunc: np.ufunc, how: str, *inputs: Any, **
     outs = options.pop("out", None) or (None,) * len(ops)
     where, dtype = options.pop("where", None), options.pop("dtype", None)
     casting = options.pop("casting", "same_kind")
-    if casting not in ("same_kind", "unsafe") or (dtype is not None and casting == "unsafe"):
-        _refuse(f"{ufunc.__name__}({casting=}{'' if dtype is None else ', dtype=...'})")
     order = _order(options.pop("order", "K"), inputs)
     for name, value in options.items():
         if value not in _IGNORED.get(name, ()):
@@ -75,7 +73,9 @@ def array_ufunc(self: SymbolicArray, ufunc: np.ufunc, how: str, *inputs: Any, **
     if len(ops) == 1:
         result = elementwise(ops[0], *inputs, out=outs[0], where=where, dtype=dtype, casting=casting)
         return result if outs[0] is not None else _laid_out(result, order)
-    results = [_laid_out(elementwise(op, *inputs, where=where, dtype=dtype), order) for op in ops]
+    results = [
+        _laid_out(elementwise(op, *inputs, where=where, dtype=dtype, casting=casting), order) for op in ops
+    ]
     return tuple(
         result if out is None else _moved(ufunc.__name__, result, out, where, casting)
         for result, out in zip(results, outs, strict=True)
