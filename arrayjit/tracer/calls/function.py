@@ -86,6 +86,9 @@ _CHANGING = (
 )
 """What is used up by its first user, or what any user can change."""
 
+_TRACER = f"{__name__.partition('.')[0]}.tracer."
+"""Where the classes are of what traced functions see in place of Python's and NumPy's."""
+
 _NOTHING_DECLARED = Declared()
 
 
@@ -194,6 +197,9 @@ def _run(
     except RecursionError:
         what = "the function returns something that holds itself"
         raise UnsupportedError(what, loc=here, fix="return its parts") from None
+    except UserError as error:
+        error.loc = here
+        raise
     for constant in statics(structure):
         if not namespace.met(constant):
             _require_constant(constant, here)
@@ -263,12 +269,12 @@ def _require_constant(constant: Any, loc: Location | None) -> None:
     change it or use it up."""
     if any(type(part) in (SymbolicArray, SymbolicInt, GeneratorType) for part in reachable(constant)):
         what = "that holds traced values"
-    elif isinstance(constant, _CHANGING):
+    elif isinstance(constant, _CHANGING) or type(constant).__module__.startswith(_TRACER):
         what = "that would be the same one after each call"
     else:
         return
     raise UnsupportedError(
-        f"the function returns a {type(constant).__name__} {what}",
+        f"the function returns a {constant.__class__.__name__} {what}",
         loc=loc,
         fix="return arrays, numbers, and tuples, lists, dicts, namedtuples or dataclasses of them",
     )

@@ -18,7 +18,7 @@ from ...ir.index import Affine
 from ...ir.ops import op
 from ..indices.bounds import within
 from ..indices.indexing import element_or_part, getitem, setitem
-from ..loops.loops import UNROLLED, Counted
+from ..loops.loops import UNROLLED, Counted, Once
 from ..loops.ranges import counted
 from ..record.deciding import not_negative
 from ..record.registry import creates, implements, method
@@ -38,14 +38,14 @@ from .reshaping import ravel
 __all__ = ["traced_product"]
 
 
-class Flat(Counted):
+class Flat(Once):
     """`x.flat`: the cells in row-major order."""
 
-    once = True
+    kind = np.flatiter
 
     def __init__(self, array: SymbolicArray) -> None:
         self.trace, self.array = array.record, array
-        self.lo, self.hi, self.step = ZERO, product(array.cells.shape), 1
+        self.lo, self.hi, self.pace = ZERO, product(array.cells.shape), 1
 
     def item(self, index: Affine) -> Any:
         return element_or_part(self.array, _coordinates(index, self.array.cells.shape, self.trace))
@@ -77,14 +77,14 @@ class Flat(Counted):
         return self.array.flatten()  # type: ignore[no-any-return]
 
 
-class Places(Counted):
+class Places(Once):
     """`np.ndindex(shape)`: the positions in row-major order, as tuples."""
 
-    once = True
+    kind: type = np.ndindex
 
     def __init__(self, trace: Trace, shape: Sequence[Affine]) -> None:
         self.trace, self.shape = trace, shape
-        self.lo, self.hi, self.step = ZERO, product(shape), 1
+        self.lo, self.hi, self.pace = ZERO, product(shape), 1
 
     def item(self, index: Affine) -> Any:
         return _coordinates(index, self.shape, self.trace)
@@ -92,6 +92,8 @@ class Places(Counted):
 
 class Cells(Places):
     """`np.ndenumerate(array)`: positions with the cells there."""
+
+    kind = np.ndenumerate
 
     def __init__(self, array: SymbolicArray) -> None:
         super().__init__(array.record, array.cells.shape)
@@ -105,15 +107,17 @@ class Cells(Places):
 class Product(Places):
     """`itertools.product` of counted items."""
 
+    kind = itertools.product
+
     def __init__(self, parts: Sequence[Counted]) -> None:
         trace = parts[0].trace
-        super().__init__(trace, [not_negative(part.count, trace) for part in parts])
+        super().__init__(trace, [not_negative(part.times, trace) for part in parts])
         self.parts = parts
 
     def item(self, index: Affine) -> Any:
         places = (as_affine(place, self.trace) for place in super().item(index))
         pairs = zip(self.parts, places, strict=True)
-        return tuple(part.item(part.lo + place * part.step) for part, place in pairs if place is not None)
+        return tuple(part.item(part.lo + place * part.pace) for part, place in pairs if place is not None)
 
 
 def _is_position(key: Any) -> bool:
@@ -163,11 +167,11 @@ def ndindex(*shape: Any) -> Any:
 
 def traced_product(*iterables: Any, repeat: int = 1) -> Any:
     """`itertools.product` inside a traced function; beside a list the items are taken one by one."""
-    parts = [counted(iterable) for iterable in iterables] * repeat
+    parts = [counted(iterable) for iterable in iterables]
     known = [part for part in parts if part is not None]
-    if not known or len(known) < len(parts):
+    if not known or repeat < 1 or len(known) < len(parts):
         return itertools.product(*iterables, repeat=repeat)
-    return _few(Product(known))
+    return _few(Product([part.handed_on() for part in known] * repeat))
 
 
 def _few(places: Places) -> Any:

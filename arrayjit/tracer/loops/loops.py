@@ -28,7 +28,7 @@ from .rolled import Rolled
 from .stretches import Stretch, stretches_between
 from .unsure import Unsure
 
-__all__ = ["MOST_UNROLLED", "UNROLLED", "Counted", "iterate"]
+__all__ = ["MOST_UNROLLED", "UNROLLED", "Counted", "Once", "iterate"]
 
 UNROLLED = 4
 """Loops of so few iterations are unrolled, unless that makes more statements than `_MOST_STATEMENTS`."""
@@ -45,15 +45,14 @@ MOST_UNROLLED = 1024
 
 
 class Counted(ABC):
-    """Items at the indices `range(lo, hi, step)`, where `step` is 1 or -1. With `rolled` they may only be
-    taken by a recorded loop. What is an iterator in Python (`once`) gives its items only once."""
+    """Items at the indices `range(lo, hi, pace)`, where `pace` is 1 or -1. With `rolled` they may only be
+    taken by a recorded loop."""
 
     trace: Trace
     lo: Affine
     hi: Affine
-    step: int
+    pace: int
     rolled: bool = False
-    once: bool = False
     taken: Literal["not", "partly", "all"] = "not"
 
     @abstractmethod
@@ -61,33 +60,68 @@ class Counted(ABC):
         """The item at an index, which may be symbolic."""
 
     @property
-    def count(self) -> Affine:
+    def times(self) -> Affine:
         """How many items there are."""
-        return count_between(self.lo, self.hi, self.step)
+        return count_between(self.lo, self.hi, self.pace)
 
     def __iter__(self) -> Iterator[Any]:
-        if self.once and self.taken != "not":
-            return self.again()
         self.taken = "partly"
         return iterate(self, sys._getframe(1))
 
-    def again(self) -> Iterator[Any]:
-        """What is left of an iterator: nothing, if its items were all taken."""
-        if self.taken == "all":
-            return iter(())
-        raise UnsupportedError(
-            "an iterator of which some items were taken is used again",
-            loc=user_location(),
-            fix="make a new one: call enumerate, zip or reversed again",
-        )
-
     def items(self) -> Iterator[Any]:
         """The items one by one; how many there are must be known while tracing."""
-        fix = "take the number of items from the shape of an argument, or use a `for` statement"
-        count = number(self.count, self.trace, "how many items there are", fix)
-        for n in range(count):
-            yield self.item(self.lo + n * self.step)
+        for n in range(self.known_times()):
+            yield self.item(self.lo + n * self.pace)
         self.taken = "all"
+
+    def handed_on(self) -> Counted:
+        """The items for another iterator, which is made of them."""
+        return self
+
+    def known_times(self) -> int:
+        """How many items there are, which must be known while tracing."""
+        fix = "take the number of items from the shape of an argument, or use a `for` statement"
+        return number(self.times, self.trace, "how many items there are", fix)
+
+
+class Once(Counted):
+    """What is an iterator in Python, one of type `kind`: it gives its items only once."""
+
+    kind: type
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return self.kind
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.taken == "all":
+            return iter(())
+        self._require_whole()
+        self.taken = "partly"
+        return iterate(self, sys._getframe(1))
+
+    def __next__(self) -> Any:
+        if self.taken == "all" or self.known_times() <= 0:
+            raise StopIteration
+        self._require_whole()
+        item = self.item(self.lo)
+        self.lo += self.pace
+        return item
+
+    def handed_on(self) -> Counted:
+        if self.taken == "all":
+            self.hi = self.lo
+        self._require_whole()
+        self.taken = "partly"
+        return self
+
+    def _require_whole(self) -> None:
+        if self.taken == "partly":
+            raise UnsupportedError(
+                "an iterator of which some items were taken is used again",
+                loc=user_location(),
+                fix=f"make a new one: call {self.kind.__name__} again",
+            )
 
 
 def iterate(items: Counted, frame: FrameType) -> Iterator[Any]:
@@ -96,7 +130,7 @@ def iterate(items: Counted, frame: FrameType) -> Iterator[Any]:
     if offset is None:
         has_list = has_made_list(frame)
         return _comprehended(items, has_list) if has_list or asks_early(frame) else items.items()
-    count, trace = items.count, items.trace
+    count, trace = items.times, items.trace
     if is_positive(count, trace) is False:
         items.taken = "all"
         return iter(())
@@ -143,7 +177,7 @@ def _singly(items: Counted, site: Site, first: Affine, count: int) -> Iterator[A
     copies[site] = count
     try:
         for n in range(count):
-            indices[site] = first + n * items.step
+            indices[site] = first + n * items.pace
             yield items.item(indices[site])
     finally:
         indices.pop(site, None)
@@ -156,7 +190,7 @@ def _recorded(items: Counted, site: Site, frame: FrameType) -> Iterator[Any]:
     trace = items.trace
     for why in dict.fromkeys(reason.why() for reason in trace.decisions.turns.get(site, {}).values()):
         trace.note(user_location(), f"recorded in stretches, because {why}")
-    stretches, unsure = _stretches(items, site), Unsure(trace, items.count)
+    stretches, unsure = _stretches(items, site), Unsure(trace, items.times)
     try:
         for stretch in stretches:
             if is_positive(stretch.count, trace) is False:
@@ -180,7 +214,7 @@ def _recorded(items: Counted, site: Site, frame: FrameType) -> Iterator[Any]:
 def _stretches(items: Counted, site: Site) -> list[Stretch]:
     trace = items.trace
     turns = turns_of(trace, site)
-    found = stretches_between(items.lo, items.hi, items.step, turns, trace)
+    found = stretches_between(items.lo, items.hi, items.pace, turns, trace)
     if site not in trace.decisions.together:
         return found
     together, reason = trace.decisions.together[site]
@@ -192,7 +226,7 @@ def _comprehended(items: Counted, has_list: bool) -> Iterator[Any]:
 
     def begin(frame: FrameType, offset: int, into: Collecting) -> Iterator[Any]:
         purpose, fix = "how many items a comprehension has", "use a `for` statement"
-        count = number(items.count, items.trace, purpose, fix)
+        count = number(items.times, items.trace, purpose, fix)
         site = Site(frame.f_code, offset)
         reason = items.trace.decisions.unrolled.get(site)
         if reason is not None:
@@ -208,7 +242,7 @@ def _unrolled(items: Counted, site: Site, reason: Reason) -> Iterator[Any]:
     """A loop whose body needs more than a symbolic index."""
     fix = reason.fix or "take the number of iterations from the shape of an argument"
     purpose = f"how many iterations a loop has that must be unrolled, because {reason.what},"
-    count = number(items.count, items.trace, purpose, fix)
+    count = number(items.times, items.trace, purpose, fix)
     if count > MOST_UNROLLED or items.rolled:
         limit = (
             "arrayjit.range is never unrolled" if items.rolled else f"at most {MOST_UNROLLED} are unrolled"

@@ -7,7 +7,7 @@ it becomes a loop of the program (see `loops`); anywhere else its items are take
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 from typing import Any
 
@@ -21,9 +21,34 @@ from ..values.array import SymbolicArray
 from ..values.extents import ONE, ZERO, is_at_least, lesser, product, steps_between
 from ..values.integer import number, python_int
 from ..values.numbers import as_affine
-from .loops import Counted, iterate
+from .loops import Counted, Once, iterate
 
-__all__ = ["BUILTINS", "Range", "counted", "explicit_range"]
+__all__ = ["STANDING", "Range", "counted", "explicit_range"]
+
+
+class _Standing(type):
+    """The type of a class that stands for a type of Python's, which calls of it make no instances of."""
+
+    of: type
+    made: Callable[..., Any]
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return cls.made(*args, **kwargs)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, cls.of)
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return issubclass(kind, cls.of)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(cls.of, name)
+
+
+def _standing(of: type, made: Callable[..., Any]) -> type:
+    """What the traced function sees in place of a type of Python's: calls of it give what `made` does."""
+    names = {"of": of, "made": staticmethod(made), "__module__": of.__module__, "__doc__": of.__doc__}
+    return _Standing(of.__name__, (), names)
 
 
 class Range(Counted):
@@ -35,9 +60,9 @@ class Range(Counted):
         self.first, self.last, self.stride = start, stop, step
         self.rolled = rolled
         if step in (ONE, -ONE):
-            self.lo, self.hi, self.step = start, stop, step.offset
+            self.lo, self.hi, self.pace = start, stop, step.offset
         else:
-            self.lo, self.hi, self.step = Affine.of(0), _steps(start, stop, step), 1
+            self.lo, self.hi, self.pace = Affine.of(0), _steps(start, stop, step), 1
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -50,6 +75,10 @@ class Range(Counted):
     @property
     def stop(self) -> Any:
         return python_int(self.last, self.trace)
+
+    @property
+    def step(self) -> Any:
+        return python_int(self.stride, self.trace)
 
     def item(self, index: Affine) -> Any:
         place = index if self.stride in (ONE, -ONE) else self.first + product((index, self.stride))
@@ -81,7 +110,7 @@ class Range(Counted):
         return hash(self.numbers())
 
     def __repr__(self) -> str:
-        return f"range({self.start}, {self.stop}, {python_int(self.stride, self.trace)})"
+        return f"range({self.start}, {self.stop}" + (")" if self.stride == ONE else f", {self.step})")
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.numbers(), name)
@@ -93,50 +122,50 @@ class Rows(Counted):
     def __init__(self, array: SymbolicArray) -> None:
         self.trace = array.record
         self.array = array
-        self.lo, self.hi, self.step = Affine.of(0), array.cells.shape[0], 1
+        self.lo, self.hi, self.pace = Affine.of(0), array.cells.shape[0], 1
 
     def item(self, index: Affine) -> Any:
         return self.array[python_int(index, self.trace)]
 
 
-class Numbered(Counted):
+class Numbered(Once):
     """`enumerate(items, start)`."""
 
-    once = True
+    kind = builtins.enumerate
 
     def __init__(self, items: Counted, start: Affine) -> None:
-        self.trace, self.lo, self.hi, self.step = items.trace, items.lo, items.hi, items.step
-        self.of, self.start = items, start
+        self.trace, self.lo, self.hi, self.pace = items.trace, items.lo, items.hi, items.pace
+        self.of, self.start, self.first = items, start, items.lo
 
     def item(self, index: Affine) -> Any:
-        place = self.start + (index - self.lo) * self.step
+        place = self.start + (index - self.first) * self.pace
         return python_int(place, self.trace), self.of.item(index)
 
 
-class Zipped(Counted):
+class Zipped(Once):
     """`zip` of counted items, as many as the fewest."""
 
-    once = True
+    kind = builtins.zip
 
     def __init__(self, parts: list[Counted], strict: bool) -> None:
         self.trace = parts[0].trace
         self.parts = parts
-        counts = [part.count for part in parts]
-        self.lo, self.hi, self.step = Affine.of(0), _fewest(counts, strict), 1
+        counts = [part.times for part in parts]
+        self.lo, self.hi, self.pace = Affine.of(0), _fewest(counts, strict), 1
 
     def item(self, index: Affine) -> Any:
-        return tuple(part.item(part.lo + index * part.step) for part in self.parts)
+        return tuple(part.item(part.lo + index * part.pace) for part in self.parts)
 
 
-class Backwards(Counted):
+class Backwards(Once):
     """`reversed` of counted items."""
 
-    once = True
+    kind = builtins.reversed
 
     def __init__(self, items: Counted) -> None:
         self.trace, self.of = items.trace, items
-        last = items.lo + (items.count - 1) * items.step
-        self.lo, self.hi, self.step = last, items.lo - items.step, -items.step
+        last = items.lo + (items.times - 1) * items.pace
+        self.lo, self.hi, self.pace = last, items.lo - items.pace, -items.pace
 
     def item(self, index: Affine) -> Any:
         return self.of.item(index)
@@ -185,7 +214,7 @@ def traced_enumerate(iterable: Any, start: Any = 0) -> Any:
     items = counted(iterable)
     if items is None:
         return builtins.enumerate(iterable, start)
-    return Numbered(items, _bound(start, items.trace))
+    return Numbered(items.handed_on(), _bound(start, items.trace))
 
 
 def traced_zip(*iterables: Any, strict: bool = False) -> Any:
@@ -193,13 +222,13 @@ def traced_zip(*iterables: Any, strict: bool = False) -> Any:
     parts = [counted(iterable) for iterable in iterables]
     if not parts or any(part is None for part in parts):
         return builtins.zip(*iterables, strict=strict)
-    return Zipped([part for part in parts if part is not None], strict)
+    return Zipped([part.handed_on() for part in parts if part is not None], strict)
 
 
 def traced_reversed(sequence: Any) -> Any:
     """`reversed` inside a traced function."""
     items = counted(sequence)
-    return builtins.reversed(sequence) if items is None else Backwards(items)
+    return builtins.reversed(sequence) if items is None or isinstance(items, Once) else Backwards(items)
 
 
 def _bound(value: Any, trace: Trace) -> Affine:
@@ -240,10 +269,10 @@ def _fewest(counts: list[Affine], strict: bool) -> Affine:
     return least
 
 
-BUILTINS: dict[str, Any] = {
-    "range": traced_range,
-    "enumerate": traced_enumerate,
-    "zip": traced_zip,
-    "reversed": traced_reversed,
+STANDING: Mapping[type, type] = {
+    builtins.range: _standing(builtins.range, traced_range),
+    builtins.enumerate: _standing(builtins.enumerate, traced_enumerate),
+    builtins.zip: _standing(builtins.zip, traced_zip),
+    builtins.reversed: _standing(builtins.reversed, traced_reversed),
 }
-"""The names that a traced function sees in place of Python's own."""
+"""Python's types that a traced function sees others in place of."""

@@ -67,17 +67,17 @@ _MOST_ATTEMPTS = 12
 
 
 class Items(Protocol):
-    """What a loop runs over: items at the indices `range(lo, hi, step)`, as in `loops`."""
+    """What a loop runs over: items at the indices `range(lo, hi, pace)`, as in `loops`."""
 
     trace: Trace
     lo: Affine
     hi: Affine
-    step: int
+    pace: int
     rolled: bool
     taken: Literal["not", "partly", "all"]
 
     @property
-    def count(self) -> Affine: ...
+    def times(self) -> Affine: ...
 
     def item(self, index: Affine) -> Any: ...
 
@@ -111,9 +111,9 @@ class Rolled:
         unsure: Unsure | None = None,
     ) -> None:
         self.items = items
-        self.stretch = stretch or Stretch(items.lo, items.hi, items.step)
+        self.stretch = stretch or Stretch(items.lo, items.hi, items.pace)
         self.is_last = is_last
-        self.unsure = Unsure(items.trace, items.count) if unsure is None else unsure
+        self.unsure = Unsure(items.trace, items.times) if unsure is None else unsure
         self.site = site
         self.into = into
         self.built = into if isinstance(into, Built) else None
@@ -201,7 +201,7 @@ class Rolled:
 
     def is_at_most(self, iterations: int) -> bool:
         """Whether the loop surely has no more iterations, and may be unrolled."""
-        count = self.items.count
+        count = self.items.times
         return count.is_constant and count.offset <= iterations and not self.items.rolled
 
     def take_together(self) -> None:
@@ -360,7 +360,7 @@ class Rolled:
 
     def is_short(self) -> bool:
         """Whether a comprehension is few statements when it is unrolled."""
-        return self.trace.statements_since(self.mark) * self.items.count.constant <= _FEW_STATEMENTS
+        return self.trace.statements_since(self.mark) * self.items.times.constant <= _FEW_STATEMENTS
 
     def forget(self) -> None:
         """Discard the attempt for the items one by one, for which nothing may be less known than before."""

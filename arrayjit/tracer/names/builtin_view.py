@@ -24,7 +24,7 @@ from ..loops.carries import kind_of
 from ..loops.comprehensions import added, listed
 from ..loops.growing import Growing
 from ..loops.kinds import choose, memory, put, truth
-from ..loops.ranges import Range, counted
+from ..loops.ranges import STANDING, Range, counted
 from ..loops.states import kind_in_state
 from ..record.current import tracing
 from ..record.registry import METHODS
@@ -335,6 +335,10 @@ def type_of(*arguments: Any, **options: Any) -> Any:
     """`type`: of a traced value, the type that it has when the function runs, as its code sees this."""
     if len(arguments) == 1 and type(arguments[0]) is Growing:
         return list
+    if len(arguments) == 1 and builtins.type(arguments[0].__class__) is builtins.type:
+        standing = STANDING.get(arguments[0].__class__)
+        if standing is not None:
+            return standing
     if len(arguments) == 1 and _is_traced(arguments[0]):
         return arguments[0].record.namespace.of(arguments[0].__class__)
     return builtins.type(*arguments, **options)

@@ -45,7 +45,7 @@ from ...frozen import slotted
 from ...settings import GET_VARIABLE, variables
 from ..functions.coordinates import traced_product
 from ..functions.mapping import Vectorized
-from ..loops.ranges import BUILTINS
+from ..loops.ranges import STANDING
 from ..record.guards import ABSENT, FunctionGuard, NameGuard, content
 from ..record.registry import CREATION
 from ..record.resident import Resident
@@ -105,10 +105,10 @@ class Namespace:
         self._cells: dict[int, Cell] = {}
         self._guards: dict[tuple[int, str], NameGuard | FunctionGuard] = {}
         self._followed: dict[int, Any] = {}
-        self._builtins = Builtins({**vars(builtins), **BUILTINS})
+        self._builtins = Builtins({**vars(builtins), **{kind.__name__: STANDING[kind] for kind in STANDING}})
         self._builtins["__import__"] = self._import
         self._objects = Objects(self)
-        for function, ours in PLAIN_FUNCTIONS.items():
+        for function, ours in {**PLAIN_FUNCTIONS, **STANDING}.items():
             self.remember(function, ours)
         self._ways: Mapping[type, Callable[[Any], Any]] = {
             FunctionType: self._function,

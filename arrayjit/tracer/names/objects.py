@@ -33,6 +33,7 @@ from types import (
 )
 from typing import Any, Protocol
 
+from ..loops.ranges import Range
 from ..record.guards import ABSENT, once_for_many_calls
 from ..record.trace import user_location
 from ..record.tree import Opened, Static, hold, layout_of, opened
@@ -165,6 +166,8 @@ class Objects:
         original = self._names.original(value)
         if original is not value:
             return Static(original)
+        if type(value) is Range:
+            return Static(value.numbers())
         kind = self._names.original(type(value))
         inner = opened(value)
         if not isinstance(inner, Static):

@@ -126,6 +126,8 @@ def _inside(value: Any) -> Iterable[Any]:
         return value.items  # type: ignore[no-any-return]
     if isinstance(value, (dict, MappingProxyType)):
         return (*(key for key in value if type(key) not in _BY_VALUE), *value.values())
+    if isinstance(value, BaseException):
+        return (*value.args, *attributes_of(value).values())
     return value if isinstance(value, _ITEMS) else (*attributes_of(value).values(), *_classes(value))
 
 

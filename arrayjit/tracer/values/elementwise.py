@@ -445,7 +445,7 @@ def check_exponent(exponent: Operand, dtype: DType, trace: Trace, mask: Operand 
 def _is_never_negative(exponent: Operand) -> bool:
     if type(exponent) is SymbolicArray:
         return exponent.element_type is BOOL or exponent.element_type.kind is Kind.UINT
-    return exponent.real >= 0  # type: ignore[union-attr]
+    return exponent.real >= 0
 
 
 def _mask_if_any(where: Any) -> Operand | None:
