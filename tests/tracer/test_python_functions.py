@@ -96,10 +96,12 @@ def test_rounding_numbers() -> None:
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
 def test_conversions_raise_as_python_does(number: float) -> None:
     as_in_python(lambda a: int(a), (number,))
     as_in_python(lambda a: round(a), (number,))
     as_in_python(lambda a: np.int64(a), (number,))
+    as_in_python(lambda z: int(z[0]), (np.array([complex(number, 2.0)]),))
 
 
 @pytest.mark.parametrize("places", [-22, -3, -1, 0, 1, 2, 5, 16, 22])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import linecache
+import re
 from collections import Counter
 from collections.abc import (
     AsyncIterator,
@@ -85,6 +86,9 @@ _CHANGING = (
     *(MutableMapping, MutableSequence, MutableSet, SimpleNamespace),
 )
 """What is used up by its first user, or what any user can change."""
+
+_OUR_TYPES = re.compile(r"\bSymbolic(Array|Int)\b")
+"""What code in C calls traced values."""
 
 _TRACER = f"{__name__.partition('.')[0]}.tracer."
 """Where the classes are of what traced functions see in place of Python's and NumPy's."""
@@ -184,6 +188,8 @@ def _run(
         if isinstance(error, UserError):
             error.loc = error.loc or location_of(error)
             _tell_lengths(error, trace)
+        elif type(error) is TypeError and _OUR_TYPES.search(str(error)):
+            raise _not_taken(error) from None
         raise
     finally:
         changed = namespace.changes()
@@ -192,6 +198,13 @@ def _run(
         raise once_for_many_calls(change, here)
     arguments.require_unchanged(positional, keywords, namespace.open_result, here)
     _require_steady_captures(trace, here)
+    return _opened(result, namespace, trace, here)
+
+
+def _opened(
+    result: Any, namespace: Namespace, trace: Trace, here: Location | None
+) -> tuple[list[SymbolicArray], Structure]:
+    """What the function returned: its leaves and their structure."""
     try:
         leaves, structure = flatten(result, _is_result_leaf, namespace.open_result)
     except RecursionError:
@@ -222,6 +235,16 @@ def _tell_lengths(error: UserError, trace: Trace) -> None:
         trace.lengths.as_numbers(text, trace.leaves) for text in (error.what, *error.details, error.fix)
     )
     error.what, error.details, error.fix = what, tuple(details), fix
+
+
+def _not_taken(error: TypeError) -> UnsupportedError:
+    """What is told where code in C, of Python's or of a library's, refuses a traced value."""
+    words = _OUR_TYPES.sub(lambda found: {"Array": "numpy.ndarray", "Int": "int"}[found[1]], str(error))
+    return UnsupportedError(
+        f"this line gives a traced value to code that does not take it: {words}",
+        loc=location_of(error),
+        fix="do it before the call, or with what the function returns",
+    )
 
 
 def _require_texts(structure: Structure, here: Location | None) -> None:

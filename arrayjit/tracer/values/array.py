@@ -99,6 +99,15 @@ class SymbolicArray:
     def dtype(self) -> np.dtype[Any]:
         return self.cells.tensor.dtype.numpy
 
+    @dtype.setter
+    def dtype(self, value: object) -> NoReturn:
+        raise UnsupportedError(
+            "assigning to .dtype is not supported in a jitted function",
+            loc=user_location(),
+            details=(describe(self),),
+            fix="use x = x.view(dtype)",
+        )
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Integers, traced ones for extents that depend on loops or computed numbers."""

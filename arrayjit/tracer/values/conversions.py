@@ -63,7 +63,7 @@ def to_int(*args: Any, **options: Any) -> Any:
     number = scalar(args[0]) if len(args) == 1 and not options else None
     if number is None:
         return int(*args, **options)
-    if number.element_type.is_float:
+    if number.element_type.is_float or (number.element_type.is_complex and number.weak is None):
         number = _converted(number, float, F64)
         check_fits(number, I64, number.record)
     require_int64(number.load(()), number.record)
@@ -178,6 +178,14 @@ def _is_callee(code: CodeType, at: int) -> bool:
 def rounded(number: SymbolicArray, digits: Any = None) -> Any:
     """`round(x)` as Python's and NumPy's numbers do it; arrays have none."""
     is_float = number.element_type.is_float
+    if number.element_type.is_complex and (number.is_scalar or number.weak is complex):
+        name = "complex" if number.weak is complex else f"numpy.{number.dtype.name}"
+        raise DTypeError(
+            f"type {name} doesn't define __round__ method",
+            loc=user_location(),
+            details=(describe(number),),
+            fix="use np.round(x)",
+        )
     if number.weak is None and (not number.is_scalar or number.element_type is BOOL):
         raise DTypeError(
             "arrays do not define __round__",
