@@ -42,6 +42,7 @@ __all__ = [
     "Kind",
     "from_numpy",
     "named",
+    "of_any_order",
     "real_from_numpy",
 ]
 
@@ -165,13 +166,23 @@ def named(short: str) -> DType:
 
 
 def from_numpy(dtype: np.dtype[np.generic] | type | str) -> DType:
-    """The row for a NumPy dtype of any byte order. Raises DTypeError for one without a row."""
+    """The row for a NumPy dtype. Raises DTypeError for one without a row, or of foreign byte order."""
     wanted = np.dtype(dtype)
+    if not wanted.isnative:
+        raise DTypeError(
+            f"dtype {wanted.str!r} is not supported: numbers are made in the byte order of the machine",
+            fix=f"convert what the function returns: result.astype({wanted.str!r})",
+        )
     is_foreign = wanted.kind == "V" and wanted.name == _FOREIGN
     row = BF16 if is_foreign else _BY_NUMPY.get((wanted.kind, wanted.itemsize))
     if row is None:
         raise _unsupported(wanted, _ROWS)
     return row
+
+
+def of_any_order(dtype: np.dtype[np.generic]) -> DType:
+    """The row for the dtype of an array that is there, in any byte order. Raises DTypeError."""
+    return from_numpy(dtype if dtype.isnative else dtype.newbyteorder("="))
 
 
 def real_from_numpy(dtype: np.dtype[np.generic] | type | str) -> DType:

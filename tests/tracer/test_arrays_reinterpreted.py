@@ -158,3 +158,21 @@ def test_how_many_bytes_there_are_may_depend_on_an_argument() -> None:
     jitted = arrayjit.jit(total)
     for n in (0, 1, 7, 60):
         assert jitted(octets, n) == total(octets, n)
+
+
+FOREIGN = np.arange(6).astype(np.dtype("i4").newbyteorder())
+
+
+def test_bits_of_foreign_byte_order_are_refused() -> None:
+    shared = FOREIGN.copy()
+    for program, arguments in (
+        (lambda x: x.view(np.uint32) + 0, (FOREIGN,)),
+        (lambda x: x[1:].view("u1") + 0, (FOREIGN,)),
+        (lambda x: FOREIGN.view(np.int32) + x, (np.ones(6),)),
+        (lambda x, y: x.view(np.int32) + y, (shared[1:], shared[:-1])),
+    ):
+        with pytest.raises(UnsupportedError, match="foreign byte order"):
+            arrayjit.jit(program)(*arguments)
+    got = arrayjit.jit(lambda x: (x.view(), x.view() * 2, x.copy().view("u4")))(FOREIGN)
+    for ours, theirs in zip(got, (FOREIGN, FOREIGN * 2, np.arange(6)), strict=True):
+        assert ours.tolist() == theirs.tolist()

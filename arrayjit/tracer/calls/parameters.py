@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import DTypeError, Location, UnsupportedError
 from ...ir.assign import Access
-from ...ir.dtype import DType, from_numpy
+from ...ir.dtype import DType, of_any_order
 from ...ir.index import Affine, Symbol, affine
 from ...ir.tensor import Tensor
 from ..record.facts import Argument, Fact, Positive, Remainder
@@ -207,6 +207,7 @@ class Arguments:
             if position in self._of_any_length:
                 tensor = replace(tensor, shape=self._open_shape(leaf))
             self._params[tensor] = ArgumentSource(position, label, needs_copy(leaf), False)
+            self._note_order(tensor, leaf)
             if not reason and may_overlap_itself(leaf):
                 reason = _OVERLAPS_ITSELF
             if reason:
@@ -257,10 +258,15 @@ class Arguments:
         self._params[tensor] = OverlapSource(
             group.leaves[0], group.offsets[0], group.nbytes // size, first.dtype, needs_copy(first), False
         )
+        self._note_order(tensor, first)
         if any(member.flags.writeable and may_overlap_itself(member) for member in members):
             self._unwritable[tensor] = _OVERLAPS_ITSELF
         for position, member, offset in zip(group.leaves, members, group.offsets, strict=True):
             self._views[position] = _window(tensor, member, offset // size)
+
+    def _note_order(self, tensor: Tensor, array: np.ndarray) -> None:
+        if not array.dtype.isnative:
+            self._trace.swapped.add(tensor)
 
 
 def _is_given_leaf(value: Any) -> bool:
@@ -307,7 +313,7 @@ def _element_type(leaf: Any, label: str) -> DType:
         )
     dtype = np.dtype(type(leaf)) if type(leaf) in PYTHON_SCALARS else leaf.dtype
     try:
-        return from_numpy(dtype)
+        return of_any_order(dtype)
     except DTypeError as error:
         raise DTypeError(
             f"argument {label}: {error.what}", loc=user_location(), details=error.details, fix=error.fix

@@ -41,6 +41,13 @@ _AS_ANOTHER = Reason(
 def view(self: SymbolicArray, dtype: Any = None, type: Any = None) -> SymbolicArray:
     """Another view of the same cells, or their bits as another dtype."""
     refuse("ndarray.view", "use x.astype(dtype) for the numbers", type=type)
+    if dtype is not None and self.cells.tensor.storage in current_trace().swapped:
+        raise UnsupportedError(
+            "a view as another dtype of an array of foreign byte order is not supported in a jitted function",
+            loc=user_location(),
+            details=(describe(self),),
+            fix="convert it before the call: x.astype(x.dtype.newbyteorder('='))",
+        )
     if dtype is None or np.dtype(dtype) == self.dtype:
         return self if self.is_scalar else SymbolicArray(self.shown(), self.record)
     mine, wanted = self.element_type, _supported(self, dtype)

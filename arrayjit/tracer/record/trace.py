@@ -28,7 +28,7 @@ from ...ir.assign import (
     Statement,
     statements,
 )
-from ...ir.dtype import DType, from_numpy
+from ...ir.dtype import DType, of_any_order
 from ...ir.expr import Expr, Gather, Index, Load
 from ...ir.index import Affine, Extent, Symbol, SymbolKind, affine
 from ...ir.ops import Op
@@ -92,8 +92,8 @@ class Trace:
     the function runs with. `leaves` are those of the traced call. `running` has the number of iterations and
     the place of each loop that is being recorded, `recorders` what records them, `indices` where they stand,
     `copies` how often those that are unrolled are written out; `spans` tells of numbers of steps how far they
-    lead together, and how far each does. With `unchecked` the program's own indices are taken to be in
-    bounds.
+    lead together, and how far each does; `swapped` are the user's arrays of foreign byte order. With
+    `unchecked` the program's own indices are taken to be in bounds.
 
     `decisions` are what earlier runs of the same trace found; `pending` is a reason to start again that could
     not be raised where it was found, `wanted` one that was, but may have been caught, as may have been what
@@ -128,6 +128,7 @@ class Trace:
         self.sameness = Sameness()
         self._perhaps_written: list[Tensor] = []
         self.captured: list[tuple[Tensor, np.ndarray | Resident]] = []
+        self.swapped: set[Tensor] = set()
         self.namespace: Any = None
         self._fingerprints: list[int] = []
         self._constants: dict[tuple[np.dtype[Any], tuple[int, ...], bytes], np.ndarray] = {}
@@ -197,8 +198,11 @@ class Trace:
         for tensor, known in self.captured:
             if known is array:
                 return tensor
-        tensor = tensor_like(layout_of(array), f"captured{len(self.captured)}")
+        layout = layout_of(array)
+        tensor = tensor_like(layout, f"captured{len(self.captured)}")
         self.captured.append((tensor, array))
+        if not layout.dtype.isnative:
+            self.swapped.add(tensor)
         self._fingerprints.append(_fingerprint(array))
         return tensor
 
@@ -561,7 +565,7 @@ def _fingerprint(array: np.ndarray | Resident) -> int:
 
 def tensor_like(array: np.ndarray, label: str) -> Tensor:
     """A parameter with the array's shape, dtype and layout."""
-    dtype, shape = from_numpy(array.dtype), affine(array.shape)
+    dtype, shape = of_any_order(array.dtype), affine(array.shape)
     if array.flags.c_contiguous:
         return Tensor(label, shape, dtype)
     return Tensor(label, shape, dtype, affine(element_strides(array)))

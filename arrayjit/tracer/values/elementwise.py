@@ -21,7 +21,7 @@ from ...errors import (
     UserError,
 )
 from ...ir.conditions import compare, one_of
-from ...ir.dtype import BOOL, F64, I64, DType, Kind, from_numpy
+from ...ir.dtype import BOOL, F64, I64, DType, Kind, from_numpy, of_any_order
 from ...ir.expr import Apply, Cast, Const, Expr, constant, convert, dtype_of, literal
 from ...ir.index import Affine, Extent, Symbol, affine
 from ...ir.ops import Op
@@ -326,7 +326,7 @@ def _captured(array: np.ndarray | Resident, trace: Trace) -> SymbolicArray:
             loc=user_location(),
             fix="convert it with np.asarray(...) before the call",
         )
-    from_numpy(layout.dtype)
+    of_any_order(layout.dtype)
     return SymbolicArray(View.whole(trace.capture(array), layout.flags.writeable), trace)
 
 
