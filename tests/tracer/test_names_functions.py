@@ -20,6 +20,7 @@ from harness import assert_same
 from likeness import TARGETS, assert_runs_as_in_numpy
 from numpy import ndarray, zeros
 from numpy.linalg import norm
+from numpy.typing import NDArray
 
 import arrayjit
 
@@ -393,6 +394,33 @@ def test_what_an_installed_package_cannot_do_is_an_error_at_its_line(installed: 
     assert caught.value.loc is not None
     assert caught.value.loc.source() == "result[:] = x"
     assert "create arrays inside the jitted function" in str(caught.value)
+
+
+def by_types(x: Any) -> Any:
+    @functools.singledispatch
+    def of(value: Any) -> Any:
+        return "something else"
+
+    @of.register(np.ndarray)
+    def _(value: Any) -> Any:
+        return value * 3
+
+    @of.register(range)
+    def _(value: Any) -> int:
+        return len(value)
+
+    kinds = issubclass(type(x), np.ndarray), issubclass(float, np.ndarray), issubclass(range, object)
+    return of(x), of(range(4)), of("text"), kinds
+
+
+def types_with_parameters(x: Any) -> Any:
+    kinds = NDArray[np.float64], np.ndarray[Any, np.dtype[Any]], np.ndarray | None
+    return x * len(kinds)
+
+
+@pytest.mark.parametrize("program", [by_types, types_with_parameters])
+def test_arrays_and_ranges_are_types_for_dispatch_and_annotations(program: Callable[..., Any]) -> None:
+    assert_runs_as_in_numpy(lambda: (program, (np.arange(4.0),)))
 
 
 def test_every_test_that_the_rules_name_exists() -> None:

@@ -7,7 +7,7 @@ import functools
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from types import FunctionType, ModuleType
+from types import FunctionType, GenericAlias, ModuleType
 from typing import Any, Protocol
 
 import numpy as np
@@ -177,6 +177,12 @@ class _NdarrayType(type):
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, np.ndarray)
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return kind is cls or issubclass(kind, np.ndarray)
+
+    def __getitem__(cls, kinds: Any) -> Any:
+        return GenericAlias(cls, kinds)
 
     def __getattr__(cls, name: str) -> Any:
         return array_method(getattr(np.ndarray, name))

@@ -31,6 +31,7 @@ from types import (
     CellType,
     CodeType,
     FunctionType,
+    GenericAlias,
     MethodDescriptorType,
     MethodType,
     MethodWrapperType,
@@ -257,7 +258,8 @@ class Namespace:
     def _of_numpy(self, value: Any) -> Any:
         if isinstance(value, Hashable) and value in CREATION:
             return CREATION[value]
-        return NumpyFunction(value) if callable(value) and not isinstance(value, type) else value
+        is_kind = isinstance(value, (type, GenericAlias))
+        return NumpyFunction(value) if callable(value) and not is_kind else value
 
     def _array(self, array: np.ndarray) -> Any:
         return as_operand(array, self._trace)
