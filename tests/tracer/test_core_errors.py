@@ -130,6 +130,8 @@ MISTAKES: list[Mistake] = [
     (lambda x: setattr(x, "imag", 1), DTypeError, TypeError, "does not have imaginary part to set"),
     (lambda x: np.add(x, np.arange(3), casting="no"), DTypeError, TypeError, "casting rule 'no'"),
     (lambda x: np.isnat(x), UnsupportedError, TypeError, "ufunc isnat"),
+    (lambda x: x.sort(axis=None), DTypeError, TypeError, "'NoneType' object cannot be interpreted"),
+    (lambda x: x.partition(1, axis=None), DTypeError, TypeError, "'NoneType' object cannot be interpreted"),
     (lambda x: x.item(), ShapeError, ValueError, "size 1"),
     (lambda x: operator.delitem(x, 0), ShapeError, ValueError, "np.delete"),
 ]  # fmt: skip

@@ -262,3 +262,17 @@ def test_taking_outside_the_array_raises_when_it_runs(number: int) -> None:
 def test_mistakes(function: Function, error: type[Exception]) -> None:
     with pytest.raises(error, match=r"test_functions_make\.py"):
         trace_and_interpret(function, grid(3, 4))
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i4", "f4", "f8"])
+def test_clip_computes_in_the_dtype_of_all_three(dtype: str) -> None:
+    x = np.array([0, 1, 3, 2], dtype)
+    for low in (x, np.array([1, 1, 1, 1], "i1"), np.array([0.5, 0, 2, 2], "f4"), -1, 300, 0.5):
+        for high in (x, np.array([2, 2, 2, 2], "u1"), np.array([1.5, 2, 2, 1], "f4"), 2, 300, 1.5):
+            try:
+                np.clip(x, low, high)
+            except OverflowError:
+                with pytest.raises(OverflowError):
+                    trace_and_interpret(lambda x: np.clip(x, low, high), x)  # noqa: B023
+            else:
+                assert_like_numpy(lambda x: np.clip(x, low, high), lambda: (x.copy(),))  # noqa: B023

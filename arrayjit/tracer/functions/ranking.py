@@ -27,7 +27,7 @@ from .quantile_places import is_a_cell, neighbours, place_in_the_run, require_me
 from .reductions import require_room
 from .reshaping import flat
 from .shaping import atleast_1d
-from .sorting import argsort, divided, pairs_at, ranked, sort
+from .sorting import argsort, divided, pairs_at, ranked, require_axis, sort
 
 __all__: list[str] = []
 
@@ -61,6 +61,7 @@ def partition_in_place(
     self: SymbolicArray, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
 ) -> None:
     require_assignable(self)
+    require_axis(axis)
     setitem(self, Ellipsis, partition(self, kth, axis, kind, order))
 
 

@@ -102,8 +102,15 @@ def clip(
     high = a_max if is_given(a_max) else max
     result = as_array(a) if type(a) is SymbolicArray else as_operand(a)
     bounds = [(name, bound) for name, bound in (("maximum", low), ("minimum", high)) if is_given(bound)]
+    is_bool = False
+    if len(bounds) == 2 and type(result) is SymbolicArray and result.element_type is not BF16:
+        kind = common_dtype(result, low, high)  # of all three together
+        is_bool = result.element_type is BOOL
+        if result.weak is None and kind is not result.element_type:
+            result = cast(result, kind)
     for name, bound in bounds:
-        result = elementwise(op(name), result, _reachable_bound(name, bound, result))
+        nearer = bound if is_bool else _reachable_bound(name, bound, result)
+        result = elementwise(op(name), result, nearer)
     if not bounds:
         result = elementwise(op("positive"), result)
     assert type(result) is SymbolicArray

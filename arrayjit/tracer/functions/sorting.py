@@ -38,7 +38,7 @@ from .reshaping import ravel, reshape
 from .selection import divide, select, select_pairs, work_of_division, work_of_selection
 from .shaping import atleast_1d, moveaxis
 
-__all__ = ["argsort", "divided", "pairs_at", "ranked", "sort"]
+__all__ = ["argsort", "divided", "pairs_at", "ranked", "require_axis", "sort"]
 
 _PLACES = "name places that rows have, as integers"
 _NO_FIELDS = "sort arrays of numbers"
@@ -80,7 +80,15 @@ def sort_in_place(
     self: SymbolicArray, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
 ) -> None:
     require_assignable(self)
+    require_axis(axis)
     setitem(self, Ellipsis, sort(self, axis, kind, order, stable=stable))
+
+
+def require_axis(axis: Any) -> None:
+    """Raise DTypeError where a method that works in place is given no axis."""
+    if axis is None:
+        words = "'NoneType' object cannot be interpreted as an integer"
+        raise DTypeError(words, loc=user_location(), fix="make a sorted copy: np.sort(x, axis=None)")
 
 
 @implements(np.argsort)
