@@ -20,7 +20,8 @@ from ...ir.dtype import BOOL, I64, DType
 from ...ir.expr import Apply, Cast, Const, Expr, Index
 from ...ir.index import Affine
 from ...ir.ops import op
-from ..record.trace import Body, Selection, Trace, current_trace, user_location
+from ..record.selections import Selection
+from ..record.trace import Body, Trace, current_trace, user_location
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import cast
 from ..values.extents import most, product

@@ -15,7 +15,8 @@ from ...ir.expr import Expr, Gather, Index, Load
 from ...ir.index import Affine, Symbol, affine
 from ...ir.tensor import Tensor
 from ...ir.walk import substitute, transform, walk
-from ..record.trace import Body, Selection, Trace
+from ..record.selections import Selection
+from ..record.trace import Body, Trace
 from ..record.view import View
 
 __all__ = ["before_selection", "equal_selection", "where_selected"]

@@ -7,7 +7,7 @@ order. It is found through a context variable, so several threads may trace at o
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import BuiltinMethodType, MethodType
 from typing import Any
@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from ...errors import RAISED, LeakedArrayError, Location, UnsupportedError, UserError
-from ...frozen import frozen_by_identity
 from ...ir.assign import (
     ArrayParam,
     Assign,
@@ -44,6 +43,7 @@ from .resident import Resident, layout_of
 from .retrace import Decisions, Origin, Reason, Retrace, Site, number_needed, positive, told
 from .sameness import Sameness
 from .scopes import Mark, Scope
+from .selections import Selection
 from .state import Watch, has_state
 from .view import View
 
@@ -51,7 +51,6 @@ __all__ = [
     "CURRENT_TRACE",
     "TEMPORARY",
     "Body",
-    "Selection",
     "Trace",
     "current_trace",
     "location_of",
@@ -73,17 +72,6 @@ _UNDECIDED = Decisions()
 Body = Callable[[tuple[Affine, ...]], Expr]
 
 
-@frozen_by_identity
-class Selection:
-    """A recorded loop that collects `total` cells: of each tensor, where the mask holds, `values[tensor]` of
-    the mask's position."""
-
-    loop: Statement
-    mask: View
-    total: Affine
-    values: Mapping[Tensor, Body]
-
-
 class Trace:
     """The record of one run.
 
@@ -92,8 +80,9 @@ class Trace:
     the function runs with. `leaves` are those of the traced call. `running` has the number of iterations and
     the place of each loop that is being recorded, `recorders` what records them, `indices` where they stand,
     `copies` how often those that are unrolled are written out; `spans` tells of numbers of steps how far they
-    lead together, and how far each does; `swapped` are the user's arrays of foreign byte order. With
-    `unchecked` the program's own indices are taken to be in bounds.
+    lead together, and how far each does; `swapped` are the user's arrays of foreign byte order,
+    `selections` the loops that collect cells, `portions` arrays that may be made in part. With `unchecked`
+    the program's own indices are taken to be in bounds.
 
     `decisions` are what earlier runs of the same trace found; `pending` is a reason to start again that could
     not be raised where it was found, `wanted` one that was, but may have been caught, as may have been what
