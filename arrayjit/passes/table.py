@@ -36,7 +36,8 @@ class Pass(Generic[Before, After]):
     after: tuple[str, ...] = ()
     why: str = ""
     explained: Callable[[Before, After, Caps], Iterable[str]] | None = None
-    on: tuple[Hardware, ...] = BOTH
+    on: tuple[Hardware, ...] = CPU
+    optional: bool = False
 
     def suits(self, caps: Caps) -> bool:
         """Is it for such hardware?"""
