@@ -50,6 +50,10 @@ def in_sections(x: Any, w: Any) -> Any:
     return np.sqrt(np.abs(x.sum(axis=1))), np.maximum.accumulate(x, axis=1)
 
 
+def of_rows_that_others_read_again(x: Any, w: Any) -> Any:
+    return np.maximum.accumulate(x, axis=1), x.sum(axis=1), np.cumsum(x[:, ::-1], axis=1), (x * x).sum(axis=1)
+
+
 @pytest.mark.parametrize(
     "program",
     [
@@ -58,6 +62,7 @@ def in_sections(x: Any, w: Any) -> Any:
         of_rows_and_of_columns,
         of_columns_behind_a_recurrence,
         in_sections,
+        of_rows_that_others_read_again,
     ],
 )
 @pytest.mark.parametrize(("shape", "dtype"), [((200, 13), "f8"), ((513, 7), "f4"), ((513, 7), "f8")])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from ...ir.code import Caps
 from ...ir.expr import Gather, Load
@@ -21,6 +21,7 @@ __all__ = [
     "neighbours",
     "parallel_nest",
     "places",
+    "run_length",
     "stride",
 ]
 
@@ -35,6 +36,14 @@ WAY = 4096
 def places(step: int, caps: Caps) -> int:
     """Of how many rows, so many bytes apart, the first cache holds a line each."""
     return WAY // math.gcd(step, WAY) * max(1, caps.l1_bytes // WAY)
+
+
+def run_length(indices: Sequence[Sequence[Affine]], symbol: Symbol) -> int:
+    """How many rows of cells an iteration has to itself, if it reads several neighbours; 0 if it does not."""
+    length = indices[0][0].coefficient(symbol)
+    starts = [index[0] - Affine.of(symbol) * length for index in indices]
+    is_run = length > 1 and all(start.is_constant and 0 <= start.offset < length for start in starts)
+    return length if is_run else 0
 
 
 def stride(tensor: Tensor, index: tuple[Affine, ...], symbol: Symbol) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -16,17 +17,23 @@ from ...ir.walk import substitute_statements
 from .access import Range, Ranges, loop_range
 
 __all__ = [
+    "SHORT",
     "about",
     "at_points",
     "between",
     "blocks",
+    "divisors",
     "enter",
+    "falls_into_parts",
     "fewest",
     "from_its_end",
     "from_zero",
     "greater",
     "lesser",
 ]
+
+SHORT = 16
+"""So many times as many parts as would do are too short."""
 
 
 def enter(loop: For | Loop, ranges: dict[Symbol, Range]) -> None:
@@ -71,6 +78,18 @@ def about(loop: For, ranges: Ranges) -> int | None:
         return None
     least, most = (len(range(0, end, loop.step)) for end in span)
     return (least + most + 1) // 2
+
+
+def divisors(trips: int) -> tuple[int, ...]:
+    """Into how many equal parts so many iterations fall, in order."""
+    small = [number for number in range(1, math.isqrt(trips) + 1) if trips % number == 0]
+    large = [trips // number for number in reversed(small) if number * number != trips]
+    return *small, *large
+
+
+def falls_into_parts(trips: int, least: int) -> bool:
+    """Do so many iterations fall into equal parts, so many at least, and not far more?"""
+    return any(least <= number < SHORT * least for number in divisors(trips))
 
 
 def fewest(loop: For) -> int:

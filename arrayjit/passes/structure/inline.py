@@ -7,15 +7,15 @@ A producer may be inlined if it is the only write of its temporary, covers it or
 the reader goes over, is no reduction, and nothing that it reads is written between it and the reader. It *is*
 inlined if it is almost free (constants, ranges, a cell read elsewhere), or if its reader needs cells that a
 common loop cannot give it (shifted, transposed) and the value is cheap, with what is made for it alone,
-compared with what storing it costs, or not computed more often than before. Readers in step with the producer
-are left to `fuse`, unless one before them computes the neighbours of their cells and the temporary is large:
-then nobody needs it. A copy that some reader needs is read by all. One that is changed later is not read
-before that: what a program then overwrites in place need not have been copied (`margins`). Products take
-expressions only if they read each cell once, as those with a vector do; of a vector that several products
-read, parts of a conjugate and the like; what is stored for a product is read by others that would read more
-cells otherwise. A place that a loop goes to next takes a few operations altogether: before the loop, vectors
-compute it. Wishes go before all that: a temporary that is to be virtual is inlined or refused, one that is to
-be local stays.
+compared with what storing it costs, or not computed more often than before. What a reader takes from a cache
+(`sections`) is stored if others read what it is made of. Readers in step with the producer are left to
+`fuse`, unless one before them computes the neighbours of their cells and the temporary is large: then nobody
+needs it. A copy that some reader needs is read by all. One that is changed later is not read before that:
+what a program then overwrites in place need not have been copied (`margins`). Products take expressions only
+if they read each cell once, as those with a vector do; of a vector that several products read, parts of a
+conjugate and the like; what is stored for a product is read by others that would read more cells otherwise. A
+place that a loop goes to next takes a few operations altogether: before the loop, vectors compute it. Wishes
+go before all that: a temporary that is to be virtual is inlined or refused, one that is to be local stays.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ from ...ir.tensor import Tensor
 from ...ir.walk import substitute, transform, walk
 from ..analysis.access import given, loads
 from ..analysis.costs import cost_of, scalar_cost, size_of
+from ..analysis.strides import run_length
+from ..analysis.trips import falls_into_parts
 
 __all__ = ["CHEAP_COST", "CHEAP_LOADS", "MAX_NODES", "explain_inline", "inline"]
 
@@ -67,6 +69,9 @@ FAR_LOADS = 10
 FAR_NODES = 200
 """The same where the temporary is too large for the second cache: to store a value and to read it back
 takes as long as so many operations."""
+
+MOVED = 4
+"""A statement that reads or makes sections of a temporary moves about so many times as much."""
 
 ONE = Affine.of(1)
 
@@ -86,7 +91,7 @@ _Reader = TypeVar("_Reader", Assign, Bind, Branch, Check, While)
 
 def inline(computation: Computation, caps: Caps) -> Computation:
     """The computation with fewer temporaries."""
-    inlining = _Inlining(given(computation.params), caps.l2_bytes)
+    inlining = _Inlining(given(computation.params), caps)
     body = inlining.run(computation)
     if not inlining.inlined and not inlining.unread:
         return computation
@@ -95,7 +100,7 @@ def inline(computation: Computation, caps: Caps) -> Computation:
 
 def explain_inline(before: Computation, after: Computation, caps: Caps) -> Iterator[str]:
     """Which temporaries are computed where they are read, and why others are not."""
-    inlining = _Inlining(given(before.params), caps.l2_bytes)
+    inlining = _Inlining(given(before.params), caps)
     inlining.run(before)
     left = assigned(after.body)
     written = {one.into: one for one in statements(before.body) if isinstance(one, Assign)}
@@ -162,7 +167,7 @@ class _Inlining:
     statements that were looked at, by identity."""
 
     given: frozenset[Tensor]
-    cache: int
+    caps: Caps
     writes: dict[Tensor, list[int]] = field(default_factory=dict)
     readers: dict[Tensor, set[int]] = field(default_factory=dict)
     sites: dict[Tensor, list[_Site]] = field(default_factory=dict)
@@ -377,7 +382,7 @@ class _Inlining:
         once = each_once and len(self.readers[producer.tensor]) == 1
         if isinstance(stmt, Assign) and stmt.contract:
             return (once or (each_once and _is_light(producer))) and grown <= MAX_NODES
-        far = _reach(producer) > self.cache
+        far = _reach(producer) > self.caps.l2_bytes and not self.is_near(producer, indices, order)
         if grown > (FAR_NODES if far else MAX_NODES):
             return False
         cost = (scalar_cost if isinstance(stmt, Bind) else cost_of)(producer.value)
@@ -402,6 +407,18 @@ class _Inlining:
         if far and any(position.terms and position.offset for index in indices for position in index):
             self.shifted.add(producer.tensor)
         return True
+
+    def is_near(self, producer: _Producer, indices: Sequence[Sequence[Affine]], order: list[Symbol]) -> bool:
+        """Whether a reader finds sections of a temporary in a cache (`sections`), since it goes through it by
+        runs of cells, and others go through what it is computed from anyway."""
+        run = run_length(indices, order[0]) if order and self.caps.gpu is None else 0
+        least = MOVED * producer.tensor.nbytes // self.caps.l2_bytes
+        if not run or not falls_into_parts(producer.tensor.shape[0].offset // run, least):
+            return False
+        made: list[_Producer | None] = [producer]
+        for last in filter(None, made):
+            made += [self.producers.get(read) for read in last.reads if len(self.readers[read]) == 1]
+        return None not in made
 
     def whole(self, producer: _Producer, *, beside: bool = False) -> float:
         """The cost of a value and of what is made for it alone, as far as that matters: no part of a long
