@@ -12,6 +12,7 @@ from __future__ import annotations
 from ..ir.assign import Computation
 from ..ir.loops import Kernel
 from .bodies.afterwards import afterwards
+from .bodies.altogether import altogether
 from .bodies.beforehand import beforehand
 from .bodies.bytewise import bytewise
 from .bodies.carry import carry
@@ -480,7 +481,13 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         distant, after=("vectorise",), why="what goes in vectors anyway asks for nothing first", optional=True
     ),
     Pass(reverse, after=("vectorise",), why="which sums take their terms in vectors is known", optional=True),
-    Pass(straight, after=("vectorise",), why="both forms of a loop add up by the same lanes", optional=True),
+    Pass(altogether, after=("vectorise",), why="both forms of a row add up by the same lanes", optional=True),
+    Pass(
+        straight,
+        after=("altogether",),
+        why="both forms of a loop add up by the same lanes, and what is looked through before is no more",
+        optional=True,
+    ),
     Pass(skew, after=("vectorise",), why="a table that goes in vectors needs no other way"),
     Pass(
         carry,

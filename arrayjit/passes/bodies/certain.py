@@ -55,7 +55,7 @@ from .facts import ALL, Facts, Moves, Way, hull
 from .least import without_less
 from .plain import with_plain_numbers
 
-__all__ = ["certain", "followed"]
+__all__ = ["certain", "follow", "followed"]
 
 ROUNDS = 4
 """After so many iterations nothing is known of what still changes: one to begin with, one to find out at
@@ -156,10 +156,11 @@ def _holds_numbers(stmt: Store, kernel: Kernel) -> bool:
 
 def _body(body: tuple[Stmt, ...], facts: Facts) -> tuple[Stmt, ...]:
     """A body without such exceptions; the facts become those after it."""
-    return kept(body, [new for stmt in body for new in _statement(stmt, facts)])
+    return kept(body, [new for stmt in body for new in follow(stmt, facts)])
 
 
-def _statement(stmt: Stmt, facts: Facts) -> Iterable[Stmt]:
+def follow(stmt: Stmt, facts: Facts) -> Iterable[Stmt]:
+    """A statement without what is certain; the facts become those after it."""
     match stmt:
         case Raise(condition=condition):
             test = facts.test(condition)
@@ -211,8 +212,7 @@ def _rewritten(stmt: Stmt, facts: Facts) -> Stmt:
                     _without_sign(node) if _is_plain(left, right, facts) else node
                 )
             case Apply(op=op, args=(condition, then, otherwise)) if op is WHERE and node.dtype is I64:
-                outcome = facts.outcome(facts.test(condition))
-                return node if outcome is None else then if outcome else otherwise
+                return facts.settled(facts.test(condition), then, otherwise) or node
             case Apply(op=op, args=(left, right), dtype=dtype) if op in EXTREMES and dtype is I64:
                 is_first = facts.test(Apply(EXTREMES[op], (left, right), BOOL))
                 outcome = facts.outcome(is_first)

@@ -263,6 +263,8 @@ class Facts:
 
     def chosen(self, test: Test, then: Expr, otherwise: Expr) -> Affine | None:
         """One of two numbers."""
+        if (settled := self.settled(test, then, otherwise)) is not None:
+            return self.number(settled)
         found = []
         for value, side in ((then, test.yes), (otherwise, test.no)):
             there = self.copy()
@@ -273,6 +275,19 @@ class Facts:
             found.append((number, there.range(number)))
         (one, first), (other, second) = found
         return self.either(one, other, hull(first, second))
+
+    def settled(self, test: Test, then: Expr, otherwise: Expr) -> Expr | None:
+        """The one of two numbers that is right however a test comes out: the other one is never chosen, or is
+        equal to it where it is."""
+        if (outcome := self.outcome(test)) is not None:
+            return then if outcome else otherwise
+        for value, side in ((then, test.no), (otherwise, test.yes)):
+            there = self.copy()
+            there.assume(side)
+            one, other = there.number(then), there.number(otherwise)
+            if one is not None and other is not None and there.range(one - other) == (0, 0):
+                return value
+        return None
 
     def test(self, condition: Expr) -> Test:
         """What a condition tells."""

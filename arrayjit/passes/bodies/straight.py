@@ -37,7 +37,7 @@ from ..analysis.copies import copy_body
 from ..analysis.positions import ZERO, Positions, are_negative
 from ..analysis.repeats import HEAVY, weight
 
-__all__ = ["straight"]
+__all__ = ["Looked", "Straightened", "straight"]
 
 INDEPENDENT = (LoopKind.PARALLEL, LoopKind.VECTOR)
 
@@ -54,7 +54,7 @@ def straight(kernel: Kernel, caps: Caps) -> Kernel:
 
 
 @frozen
-class _Check:
+class Looked:
     """Where a nest of loops looks whether positions lie within an axis, by an `update` of what is said of all
     of them, with `one` of them in a local; `last` is the last that counts from the start. `signs` is negative
     if one does not lie within, or counts from the end."""
@@ -67,7 +67,7 @@ class _Check:
     signs: Variable
 
     @staticmethod
-    def all_of(nest: For) -> Iterator[_Check]:
+    def all_of(nest: For) -> Iterator[Looked]:
         """Those of a nest, whatever else it does."""
         loops: list[For] = []
         body: tuple[Stmt, ...] = (nest,)
@@ -86,7 +86,7 @@ class _Check:
                     known = asked.pop() if len(asked) == 1 else None
                     last = None if known is None or known not in held else _last(test, known)
                     if known is not None and last is not None:
-                        yield _Check(nest, stmt, known, held[known], last, held[known].signs(last))
+                        yield Looked(nest, stmt, known, held[known], last, held[known].signs(last))
 
     def by_signs(self) -> Update:
         """What tells the signs, instead of the check."""
@@ -98,7 +98,7 @@ class _Check:
         return If(are_negative((Local(self.signs),)), copy_body(nested(self.positions.loops, body), {}, {}))
 
 
-def _with_signs(nest: For, checks: Sequence[_Check]) -> Iterator[Stmt]:
+def _with_signs(nest: For, checks: Sequence[Looked]) -> Iterator[Stmt]:
     """A nest that tells signs instead of these checks, which are made behind it if need be."""
     instead = {id(check.update): check.by_signs() for check in checks}
 
@@ -137,15 +137,15 @@ def _last(test: Apply, one: Variable) -> Expr | None:
 
 def _chosen(body: tuple[Stmt, ...], notes: list[str]) -> tuple[Stmt, ...]:
     """A body in which the loops that use checked positions have two forms."""
-    checks: list[_Check] = []
-    used: dict[int, _Check] = {}
+    checks: list[Looked] = []
+    used: dict[int, Looked] = {}
     new: list[tuple[Stmt, ...]] = []
     for stmt in body:
         written = written_in(walk_statements((stmt,)))
         checks = [check for check in checks if check.positions.load.tensor.storage not in written]
         form: tuple[Stmt, ...] = (stmt,)
         if isinstance(stmt, For) and checks and weight(stmt.body) <= HEAVY:
-            straightened = _Straightened(checks)
+            straightened = Straightened(checks)
             fast = straightened.statement(stmt, ())
             if straightened.used:
                 needed = tuple(straightened.used.values())
@@ -160,7 +160,7 @@ def _chosen(body: tuple[Stmt, ...], notes: list[str]) -> tuple[Stmt, ...]:
                 notes.append(f"straight: loop {stmt.symbol.hint} looks at the signs of positions all at once")
         new.append(form)
         if isinstance(stmt, For) and len(form) == 1 and form[0] is stmt:
-            checks += _Check.all_of(stmt)
+            checks += Looked.all_of(stmt)
     if not used:
         return body
     out: list[Stmt] = []
@@ -170,14 +170,14 @@ def _chosen(body: tuple[Stmt, ...], notes: list[str]) -> tuple[Stmt, ...]:
     return tuple(out)
 
 
-class _Straightened:
+class Straightened:
     """A loop in the making that takes positions as they are; `used` are the checks that this needs, by
     their identity."""
 
-    def __init__(self, checks: Sequence[_Check]) -> None:
+    def __init__(self, checks: Sequence[Looked]) -> None:
         self.checks = checks
-        self.used: dict[int, _Check] = {}
-        self.known: dict[Variable, _Check] = {}
+        self.used: dict[int, Looked] = {}
+        self.known: dict[Variable, Looked] = {}
 
     def statement(self, stmt: Stmt, loops: tuple[For, ...]) -> Stmt:
         positions = Positions.of(stmt.value, loops) if isinstance(stmt, Define) else None
