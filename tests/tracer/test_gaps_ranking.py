@@ -90,12 +90,14 @@ KEYS = {
 @pytest.mark.parametrize("keys", KEYS.values(), ids=KEYS)
 def test_rows_by_digits_and_by_exchanges(keys: np.ndarray) -> None:
     """Few long rows are sorted by their digits; short ones, and many, side by side, the last group of them
-    smaller."""
+    smaller, in blocks, the last one of them smaller."""
     program = arrayjit.jit(lambda x: (np.sort(x), np.argsort(x, kind="stable")))
     many = np.tile(keys[:720], 7).reshape(14, 360)
     for rows in (
         keys[:600].reshape(2, 300),
         keys[: 37 * 11].reshape(37, 11),
+        keys[: 70 * 8].reshape(70, 8),
+        keys[: 33 * 90].reshape(33, 90),
         keys[:50].reshape(1, 50),
         keys,
         many,
@@ -103,6 +105,15 @@ def test_rows_by_digits_and_by_exchanges(keys: np.ndarray) -> None:
         ordered, places = program(rows)
         np.testing.assert_array_equal(ordered, np.sort(rows))
         np.testing.assert_array_equal(places, np.argsort(rows, kind="stable"))
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u2", "f4"])
+def test_rows_side_by_side_need_no_tables_and_no_places_beside_their_keys(dtype: str) -> None:
+    for function in (np.sort, np.argsort):
+        lowered = arrayjit.jit(lambda x, function=function: function(x)).lower(np.zeros((64, 20), dtype))
+        text = lowered.as_text("optimized")
+        assert "captured" not in text
+        assert len(re.findall(r"held\d*: temporary", text)) == 1
 
 
 NEARLY_ALL_EQUAL = np.where(random.random(400) < 0.01, -1e18, 1 + 1e-13 * random.integers(0, 500, 400))

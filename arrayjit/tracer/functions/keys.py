@@ -10,7 +10,8 @@ from __future__ import annotations
 from ...ir.conditions import compare, is_nan, one_of
 from ...ir.definitions.layout import mantissa_bits, signed
 from ...ir.dtype import BF16, BOOL, I64, DType, Kind, named
-from ...ir.expr import Apply, Cast, Const, Expr, dtype_of
+from ...ir.expr import Apply, Cast, Const, Expr, Index, dtype_of
+from ...ir.index import Affine
 from ...ir.ops import op
 
 __all__ = [
@@ -19,7 +20,10 @@ __all__ = [
     "digit_of",
     "key",
     "key_of_equals",
+    "key_with_place",
     "length_of",
+    "numbered_type",
+    "place_of",
     "type_of_keys",
     "zeros_below",
 ]
@@ -52,6 +56,27 @@ def key_of_equals(cell: Expr) -> Expr:
     positive = key(Apply(op("add"), (cell, Const(0.0, dtype)), dtype))
     last = Const((1 << (dtype.bits - 1)) - 1, signed(dtype))
     return one_of(is_nan(cell), last, positive)
+
+
+def numbered_type(keys: DType) -> DType | None:
+    """The type of keys with their places, numbers of 16 bits, behind them; None where there is none."""
+    bits = max(32, 2 * keys.bits)
+    return None if bits > 64 else named(f"{'i' if keys.kind is Kind.INT else 'u'}{bits}")
+
+
+def key_with_place(key: Expr, place: Affine) -> Expr:
+    """A key and its place in one integer: none are equal, and those of equal keys lie as their places do."""
+    dtype = dtype_of(key)
+    whole = numbered_type(dtype)
+    assert whole is not None
+    above = Apply(op("raw_left_shift"), (Cast(key, whole), Const(16, whole)), whole)
+    return Apply(op("bitwise_or"), (above, Cast(Index(place), whole)), whole)
+
+
+def place_of(key: Expr) -> Expr:
+    """The place behind a key."""
+    dtype = dtype_of(key)
+    return Cast(Apply(op("bitwise_and"), (key, Const((1 << 16) - 1, dtype)), dtype), I64)
 
 
 def cell_of(key: Expr, dtype: DType) -> Expr:

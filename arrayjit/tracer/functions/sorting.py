@@ -29,7 +29,7 @@ from ..values.extents import most, product
 from ..values.integer import python_int
 from .adopted import numpy_program
 from .digits import sort_by_digits, work_of_digits
-from .exchanges import sort_by_exchanges, work_of_exchanges
+from .exchanges import places_by_exchanges, sort_by_exchanges, work_of_exchanges
 from .keys import cell_of, key, key_of_equals, type_of_keys
 from .leading import leading_places, work_of_leading
 from .operands import axis_of, refuse, require_real
@@ -45,8 +45,8 @@ _NO_FIELDS = "sort arrays of numbers"
 _STABLE = ("s", "S", "m", "M", b"s", b"S", b"m", b"M")  # of "stable" and "mergesort"
 _KINDS = "pass kind='quicksort' or kind='stable', or no kind and stable=True or stable=False"
 _MOST_EXCHANGED = 1024
-"""Longer rows would need long tables of pairs: 24,000 for so many cells. 500 rows of 500 float64 numbers take
-half of the time that digits take."""
+"""Longer rows would need long tables of pairs, 24,000 for so many cells, or long programs. 200 rows of so
+many float64 numbers take a third of the time that digits take."""
 
 
 @implements(np.sort)
@@ -63,8 +63,7 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable:
         if by_places:
             places = _sorted_places(rows)
             return _of_rows(rows, dtype, lambda at: gather(rows.cells, [Index(at[0]), places.cells.load(at)]))
-        keys = _keys(rows, key)
-        _sort([keys])
+        keys = _sort(_keys(rows, key))
         return _of_rows(rows, dtype, lambda at: cell_of(keys.cells.load(at), dtype))
 
     def cell(row: Affine, place: Expr) -> Expr:
@@ -201,8 +200,12 @@ def _is_stable(kind: Any, stable: Any) -> bool:
 
 def _sorted_places(rows: SymbolicArray) -> SymbolicArray:
     """For each row, where its cells stand, in their order."""
+    keys = _keys(rows, key_of_equals)
+    if _takes_exchanges(keys, with_places=True):
+        return places_by_exchanges(keys)
     places = _of_rows(rows, I64, lambda at: Index(at[1]))
-    _sort([_keys(rows, key_of_equals), places])
+    if _may_be_out_of_order(keys):
+        sort_by_digits([keys, places])
     return places
 
 
@@ -245,7 +248,7 @@ def ranked(a: Any, ranks: Sequence[int]) -> SymbolicArray:
     if work_of_selection(keys.element_type, extent.constant, places) < _work_of_sorting(keys):
         found = select(keys, places)
     else:
-        _sort([keys])
+        keys = _sort(keys)
         found = _columns(keys, places)
     return _cells_of(found, array)
 
@@ -259,7 +262,7 @@ def pairs_at(a: Any, places: Sequence[Any]) -> list[SymbolicArray]:
     few = work_of_selection(keys.element_type, extent.constant, range(0, 2 * len(ranks), 2))
     if few < _work_of_sorting(keys):
         return [_cells_of(select_pairs(keys, rank), array) for rank in ranks]
-    _sort([keys])
+    keys = _sort(keys)
     return [_cells_of(_pairs(keys, rank), array) for rank in ranks]
 
 
@@ -332,33 +335,40 @@ def _along(rows: SymbolicArray, array: SymbolicArray, along: int) -> SymbolicArr
     return result if along == array.ndim - 1 else copy(moveaxis(result, -1, along), "C")
 
 
-def _sort(arrays: Sequence[SymbolicArray]) -> None:
-    """Sort each row of the first array, of keys, in place, and move the places in the second one along."""
-    count, extent = (most(part) for part in arrays[0].cells.shape)
-    if count == 0 or (extent is not None and extent < 2):
-        return
-    if _takes_exchanges(arrays[0], [array.element_type for array in arrays]):
-        sort_by_exchanges(arrays)
-    else:
-        sort_by_digits(arrays)
+def _sort(keys: SymbolicArray) -> SymbolicArray:
+    """The rows of keys in order. Those given may be overwritten."""
+    if _takes_exchanges(keys):
+        return sort_by_exchanges(keys)
+    if _may_be_out_of_order(keys):
+        sort_by_digits([keys])
+    return keys
 
 
-def _takes_exchanges(rows: SymbolicArray, dtypes: Sequence[DType]) -> bool:
-    """Whether exchanges sort rows, of such keys and perhaps places, faster than digits do."""
+def _may_be_out_of_order(rows: SymbolicArray) -> bool:
+    """Are there perhaps rows, of two cells or more?"""
+    count, extent = (most(part) for part in rows.cells.shape)
+    return count != 0 and (extent is None or extent >= 2)
+
+
+def _takes_exchanges(rows: SymbolicArray, with_places: bool = False) -> bool:
+    """Whether exchanges sort rows, or keys, faster than digits do."""
     count, extent = rows.cells.shape
-    if not (count.is_constant and extent.is_constant) or extent.offset > _MOST_EXCHANGED:
+    if not (count.is_constant and extent.is_constant and _may_be_out_of_order(rows)):
         return False
-    work = work_of_exchanges(dtypes, count.offset, extent.offset)
-    return work < count.offset * work_of_digits(dtypes[0], extent.offset)
+    if extent.offset > _MOST_EXCHANGED:
+        return False
+    keys = type_of_keys(rows.element_type)
+    work = work_of_exchanges(keys, count.offset, extent.offset, with_places)
+    return work < count.offset * work_of_digits(keys, extent.offset)
 
 
 def _work_of_sorting(rows: SymbolicArray, with_places: bool = False) -> float:
     """The cycles that it takes to sort a row, or keys, whose length is known, roughly."""
     count, extent = rows.cells.shape
-    dtypes = [type_of_keys(rows.element_type), I64][: 2 if with_places else 1]
-    if _takes_exchanges(rows, dtypes):
-        return work_of_exchanges(dtypes, count.constant, extent.constant) / max(1, count.constant)
-    return work_of_digits(dtypes[0], extent.constant)
+    keys = type_of_keys(rows.element_type)
+    if _takes_exchanges(rows, with_places):
+        return work_of_exchanges(keys, count.constant, extent.constant, with_places) / count.constant
+    return work_of_digits(keys, extent.constant)
 
 
 def _columns(keys: SymbolicArray, places: Sequence[int]) -> SymbolicArray:
