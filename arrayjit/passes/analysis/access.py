@@ -58,10 +58,8 @@ __all__ = [
     "declared",
     "distances",
     "effects",
-    "exists",
     "given",
     "is_injective",
-    "is_inside",
     "loads",
     "loop_range",
     "mentioned",
@@ -195,18 +193,6 @@ def region(
 def declared(symbol: Symbol) -> Range | None:
     """The range that a symbol comes with."""
     return None if symbol.lower is None or symbol.upper is None else (symbol.lower, symbol.upper - 1)
-
-
-def exists(tensor: Tensor, index: Iterable[Affine], ranges: Ranges) -> bool:
-    """Is the cell inside the tensor, whatever the symbols are?"""
-    pairs = zip(index, tensor.shape, strict=True)
-    return all(is_inside(position, extent, ranges) for position, extent in pairs)
-
-
-def is_inside(position: Affine, extent: Affine, ranges: Ranges) -> bool:
-    """Is a position inside an axis, whatever the symbols are?"""
-    known = position.bounds(ranges)
-    return known is not None and extent.is_constant and known[0] >= 0 and known[1] < extent.constant
 
 
 def loop_range(lo: Affine, hi: Affine, step: int, ranges: Ranges) -> Range | None:

@@ -18,7 +18,8 @@ from ...ir.index import Affine, Symbol
 from ...ir.loops import For, Raise, Stmt, While, walk_statements, written_in
 from ...ir.tensor import Tensor
 from ...ir.walk import children, locals_updated
-from .access import Range, exists
+from .access import Range
+from .inside import exists
 from .trips import enter
 
 __all__ = ["Levels"]

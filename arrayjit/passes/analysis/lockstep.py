@@ -28,9 +28,10 @@ from ...ir.walk import (
     outer_updates,
     walk,
 )
-from .access import Ranges, Region, distances, exists, loads, region
+from .access import Ranges, Region, distances, loads, region
 from .cells import Cells
 from .costs import cost_of_nodes
+from .inside import exists
 
 __all__ = ["added", "in_lockstep", "lockstep"]
 

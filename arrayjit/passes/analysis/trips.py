@@ -15,6 +15,7 @@ from ...ir.loops import Bind, For
 from ...ir.ops import OPS
 from ...ir.walk import substitute_statements
 from .access import Range, Ranges, loop_range
+from .inside import Varying
 
 __all__ = [
     "SHORT",
@@ -37,10 +38,14 @@ SHORT = 16
 
 
 def enter(loop: For | Loop, ranges: dict[Symbol, Range]) -> None:
-    """Note the values of a loop's symbol, if they are known."""
+    """Note the values of a loop's symbol, if they are known, and between which outer ones they are."""
     known = loop_range(loop.lo, loop.hi, loop.step, ranges)
-    if known is not None:
-        ranges[loop.symbol] = known
+    if known is None:
+        return
+    if loop.lo.terms or loop.hi.terms:
+        ends = (loop.lo, loop.hi - 1) if loop.step > 0 else (loop.hi + 1, loop.lo)
+        known = Varying.of(known, *ends)
+    ranges[loop.symbol] = known
 
 
 def at_points(loops: Iterable[tuple[Symbol, Affine]], ranges: Ranges) -> dict[Symbol, Range]:

@@ -46,9 +46,10 @@ from ...ir.loops import (
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, nodes_in, rewrite_bodies, walk
-from ..analysis.access import Range, exists, reads, visible
+from ..analysis.access import Range, reads, visible
 from ..analysis.carriers import carriers, upwards
 from ..analysis.copies import copy_body
+from ..analysis.inside import exists
 from ..analysis.repeats import weight
 from ..analysis.strides import affine_accesses
 from ..analysis.trips import enter

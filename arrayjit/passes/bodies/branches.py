@@ -18,8 +18,9 @@ from ...ir.expr import Apply, Const, Expr, Gather, Load, Local, Variable, consta
 from ...ir.loops import Comment, Define, For, If, Stmt, Store, Update
 from ...ir.ops import OPS
 from ...ir.walk import rewrite_expressions, transform, walk
-from ..analysis.access import Ranges, exists, loads
+from ..analysis.access import Ranges, loads
 from ..analysis.costs import cost_of_nodes
+from ..analysis.inside import exists
 
 __all__ = ["without_branches"]
 

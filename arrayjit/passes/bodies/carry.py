@@ -40,8 +40,9 @@ from ...ir.walk import (
     rewrite_loops,
     transform,
 )
-from ..analysis.access import Range, Ranges, effects, exists, is_inside, loads
+from ..analysis.access import Range, Ranges, effects, loads
 from ..analysis.cells import Cells
+from ..analysis.inside import exists, is_inside
 from ..analysis.trips import between, enter
 
 __all__ = ["carry"]

@@ -17,8 +17,9 @@ from ...ir.walk import (
     transform,
     walk,
 )
-from ..analysis.access import Ranges, exists
+from ..analysis.access import Ranges
 from ..analysis.copies import copy_body
+from ..analysis.inside import exists
 from ..analysis.positions import ZERO, are_negative, tested
 from ..analysis.repeats import HEAVY, weight
 from ..analysis.values import written_out

@@ -53,8 +53,9 @@ from ...ir.loops import (
 )
 from ...ir.ops import OPS
 from ...ir.walk import kept, rewrite_bodies
-from ..analysis.access import Range, exists
+from ..analysis.access import Range
 from ..analysis.copies import copy_body
+from ..analysis.inside import exists
 from ..analysis.positions import ZERO, Positions, outside, tested_outside
 from ..analysis.repeats import HEAVY, weight
 from ..analysis.trips import enter

@@ -54,7 +54,8 @@ from ...ir.walk import (
     substitute,
     walk,
 )
-from ..analysis.access import Range, exists
+from ..analysis.access import Range
+from ..analysis.inside import exists
 from ..analysis.trips import enter
 from ..analysis.values import written_out
 

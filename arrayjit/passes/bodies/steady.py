@@ -53,7 +53,8 @@ from ...ir.walk import (
     storages_read,
     walk,
 )
-from ..analysis.access import Range, exists
+from ..analysis.access import Range
+from ..analysis.inside import exists
 from ..analysis.trips import enter
 
 __all__ = ["steady"]

@@ -68,7 +68,8 @@ from ...ir.walk import (
     transform,
     walk,
 )
-from ..analysis.access import Range, Ranges, exists
+from ..analysis.access import Range, Ranges
+from ..analysis.inside import exists
 from ..analysis.lockstep import lockstep
 from ..analysis.trips import enter
 from ..analysis.values import written_out

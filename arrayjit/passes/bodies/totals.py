@@ -57,6 +57,7 @@ from ...ir.walk import (
 )
 from ..analysis.access import Range, Ranges, loads, reads
 from ..analysis.carriers import carriers, upwards
+from ..analysis.inside import are_apart, exists
 from ..analysis.trips import enter
 from ..analysis.values import LONG, written_out
 from .branches import without_branches
@@ -78,17 +79,14 @@ MANY = 32
 def totals(kernel: Kernel, caps: Caps) -> Kernel:
     """Every loop that accumulates, and does nothing else that an order matters for, a parallel one."""
     ranges: dict[Symbol, Range] = {}
-    around: dict[Symbol, tuple[For, ...]] = {}
     notes: list[str] = []
     everywhere = cache(lambda: _touches(kernel.body))
 
     def rule(loop: For) -> Iterable[Stmt] | None:
         enter(loop, ranges)
-        loops = (loop, *around.get(loop.symbol, ()))
-        around.update((inner.symbol, loops) for inner in walk_statements(loop.body) if isinstance(inner, For))
         if loop.kind is not LoopKind.SEQUENTIAL:
             return None
-        return _in_any_order(loops, ranges, notes, lambda: _own(loop, everywhere(), kernel.placement))
+        return _in_any_order(loop, ranges, notes, lambda: _own(loop, everywhere(), kernel.placement))
 
     return kernel.with_body(rewrite_loops(kernel.body, rule), notes)
 
@@ -112,15 +110,14 @@ def _touched(stmt: Stmt) -> Iterator[Tensor]:
 
 
 def _in_any_order(
-    loops: Sequence[For], ranges: dict[Symbol, Range], notes: list[str], own: Callable[[], set[Tensor]]
+    loop: For, ranges: dict[Symbol, Range], notes: list[str], own: Callable[[], set[Tensor]]
 ) -> list[Stmt] | None:
-    """The first of these loops, which stands in the others, as a parallel one that accumulates in locals,
-    between what reads and what stores them, or with choices for branches; None where it is neither."""
-    loop = loops[0]
+    """The loop as a parallel one that accumulates in locals, between what reads and what stores them, or with
+    choices for branches; None where it is neither."""
     flat = _plain(loop, ranges)
     if flat is None:
         return None
-    body, carried = _with_cells_in_locals(loops, flat, ranges, own)
+    body, carried = _with_cells_in_locals(loop, flat, ranges, own)
     found = _accumulated(loop, body, ranges, notes)
     chooses = any(isinstance(stmt, If) for stmt in loop.body)
     if found is None and (not chooses or any(isinstance(stmt, For) for stmt in flat)):
@@ -133,13 +130,12 @@ def _in_any_order(
 
 
 def _with_cells_in_locals(
-    loops: Sequence[For], flat: tuple[Stmt, ...], ranges: Ranges, own: Callable[[], set[Tensor]]
+    loop: For, flat: tuple[Stmt, ...], ranges: Ranges, own: Callable[[], set[Tensor]]
 ) -> tuple[tuple[Stmt, ...], dict[Load, Variable]]:
-    """A body with locals for the cells that the first of the loops keeps to itself, and which of them it
-    carries."""
+    """A body with locals for the cells that the loop keeps to itself, and which of them it carries."""
     inside = list(walk_statements(flat))
     cells: dict[Load, Variable] = {
-        cell: Variable(cell.tensor.label, cell.tensor.dtype) for cell in own_cells(loops, inside, ranges)
+        cell: Variable(cell.tensor.label, cell.tensor.dtype) for cell in own_cells(loop, inside, ranges)
     }
     body, carried = tuple(in_locals(flat, cells)), dict(cells)
     for cell, variable in cells.items():
@@ -214,62 +210,33 @@ def _parallel(loop: For, ranges: dict[Symbol, Range], sums: frozenset[Variable])
 # Cells
 
 
-def own_cells(loops: Sequence[For], inside: Sequence[Stmt], ranges: Ranges) -> Iterator[Load]:
-    """The cells that an iteration of the first of these loops, which stands in the others, reads and writes,
-    apart from all others of their arrays that it touches."""
-    loop = loops[0]
+def own_cells(loop: For, inside: Sequence[Stmt], ranges: Ranges) -> Iterator[Load]:
+    """The cells that an iteration reads and writes, apart from all others of their arrays that it touches."""
     touched: dict[Tensor, set[tuple[Tensor, tuple[Affine, ...] | None, bool]]] = {}
     for stmt in inside:
         for tensor, index in reads(stmt):
             touched.setdefault(tensor.storage, set()).add((tensor, index, False))
         if isinstance(stmt, Store):
             touched.setdefault(stmt.tensor.storage, set()).add((stmt.tensor, stmt.index, bool(stmt.accum)))
-    nest = [*(stmt for stmt in reversed(inside) if isinstance(stmt, For)), *loops]
     bound = {stmt.symbol for stmt in (loop, *inside) if isinstance(stmt, (Bind, For))}
     read = {(tensor, index) for stmt in inside for tensor, index in reads(stmt)}
     stores = dict.fromkeys((stmt.tensor, stmt.index) for stmt in inside if isinstance(stmt, Store))
     for tensor, index in stores:
         symbols = {symbol for position in index for symbol in position.symbols}
         is_alone = (tensor, index) in read and all(
-            access == (tensor, index, False) or _are_apart(index, *access[:2], tensor, nest, ranges)
+            access == (tensor, index, False) or _are_apart(tensor, index, *access[:2], ranges)
             for access in touched[tensor.storage]
         )
-        is_there = bool(loop.trips) or _exists(tensor, index, loops[1:], ranges)
+        is_there = bool(loop.trips) or exists(tensor, index, ranges)
         if is_alone and is_there and symbols.isdisjoint(bound):
             yield Load(tensor, index)
 
 
 def _are_apart(
-    index: tuple[Affine, ...],
-    tensor: Tensor,
-    other: tuple[Affine, ...] | None,
-    of: Tensor,
-    loops: Sequence[For],
-    ranges: Ranges,
+    tensor: Tensor, index: tuple[Affine, ...], of: Tensor, other: tuple[Affine, ...] | None, ranges: Ranges
 ) -> bool:
-    """Is a cell of an array another one than an access in these loops reaches?"""
-    if tensor is not of or other is None:
-        return False
-    ways = [mine - theirs for mine, theirs in zip(index, other, strict=True)]
-    return any(_least(way, loops, ranges) > 0 or _least(-way, loops, ranges) > 0 for way in ways)
-
-
-def _exists(tensor: Tensor, index: tuple[Affine, ...], loops: Sequence[For], ranges: Ranges) -> bool:
-    """Is a cell in loops, the innermost first, inside the array?"""
-    pairs = zip(index, tensor.shape, strict=True)
-    ends = (end for position, extent in pairs for end in (position, extent - 1 - position))
-    return all(_least(end, loops, ranges) >= 0 for end in ends)
-
-
-def _least(value: Affine, loops: Sequence[For], ranges: Ranges) -> int:
-    """What a number in loops, the innermost first, is at least; below zero if that is not known."""
-    for loop in loops:
-        ends = (loop.lo, loop.hi - 1) if loop.step > 0 else (loop.hi + 1, loop.lo)
-        factors = [factor for factor, symbol in value.terms if symbol is loop.symbol]
-        if factors:
-            value = value.substitute({loop.symbol: ends[0 if factors[0] > 0 else 1]})
-    known = value.bounds(ranges)
-    return -1 if known is None else known[0]
+    """Is a cell of an array another one than an access reaches?"""
+    return tensor is of and other is not None and are_apart(index, other, ranges)
 
 
 def in_locals(

@@ -60,7 +60,7 @@ def watched(loop: For, ranges: Ranges) -> Watched | None:
     if not any(isinstance(stmt, Raise) and _grown(stmt) is not None for stmt in inside):
         return None
     places: dict[Load | Local, Variable] = {
-        cell: Variable(cell.tensor.label, cell.tensor.dtype) for cell in own_cells((loop,), inside, ranges)
+        cell: Variable(cell.tensor.label, cell.tensor.dtype) for cell in own_cells(loop, inside, ranges)
     }
     for variable in dict.fromkeys(update.variable for update in outer_updates(inside)):
         places[Local(variable)] = Variable(variable.hint, variable.dtype)

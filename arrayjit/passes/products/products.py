@@ -26,8 +26,9 @@ from ...ir.loops import Define, For, LoopKind, Stmt, Store, Update
 from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
 from ...ir.walk import locals_defined, nodes_in, rebuild, rewrite_bodies, storages_read, symbols_read, walk
-from ..analysis.access import Range, Ranges, exists
+from ..analysis.access import Range, Ranges
 from ..analysis.costs import cost_of_nodes
+from ..analysis.inside import exists
 from ..analysis.strides import parallel_nest, stride
 from ..analysis.trips import enter
 from ..analysis.values import in_place, written_out

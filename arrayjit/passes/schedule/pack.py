@@ -57,7 +57,8 @@ from ...ir.loops import (
 )
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, rewrite_bodies, rewrite_loops, transform_statements
-from ..analysis.access import Range, is_inside
+from ..analysis.access import Range
+from ..analysis.inside import is_inside
 from ..analysis.strides import affine_accesses, gathered, parallel_nest, stride
 from ..analysis.trips import about, enter
 from ..analysis.work import REGISTER_BYTES

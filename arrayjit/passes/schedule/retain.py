@@ -37,9 +37,10 @@ from ...ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, S
 from ...ir.ops import divides_integers
 from ...ir.tensor import Tensor
 from ...ir.walk import children, rebuild, rewrite_expressions, rewrite_loops, substitute_statements, walk
-from ..analysis.access import Range, Ranges, exists
+from ..analysis.access import Range, Ranges
 from ..analysis.boxes import Box, size, without
 from ..analysis.copies import in_steps, unless_once
+from ..analysis.inside import exists
 from ..analysis.latency import SLOW
 from ..analysis.shifts import Numbering, Offset, Value
 from ..analysis.strides import affine_accesses, parallel_nest

@@ -26,7 +26,8 @@ from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
 from ...ir.tensor import Tensor
 from ...ir.walk import children, kept, rewrite_bodies, rewrite_cells, substitute_statements
-from ..analysis.access import Range, distances, effects, exists, loads, mentioned
+from ..analysis.access import Range, distances, effects, loads, mentioned
+from ..analysis.inside import exists
 from ..analysis.trips import enter
 from ..analysis.uses import Use, uses_of_temporaries
 

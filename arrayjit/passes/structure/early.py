@@ -49,8 +49,9 @@ from ...ir.index import Symbol, symbols_of
 from ...ir.ops import divides_integers
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, storages_read, substitute, symbols_read, transform, walk
-from ..analysis.access import Range, exists, visible
+from ..analysis.access import Range, visible
 from ..analysis.costs import cost_of_nodes
+from ..analysis.inside import exists
 from ..analysis.trips import at_points, enter
 from .again import asked
 
