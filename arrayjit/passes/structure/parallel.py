@@ -7,7 +7,13 @@
         r[k] = p                                        r[k] = p
 
 Then the passes that follow are free to vectorise or interleave them, here along the rows of `a`. An iteration
-must write only cells that no other one touches, and no local that it has not made.
+must write only cells that no other one touches, and no local that it has not made. Here no column needs
+another one, for `m` never is `k`:
+
+    for k in sequential(0, 20):                     for k in sequential(0, 20):
+        for l in sequential(0, 20 - k):                 for l in parallel(0, 20 - k):
+            for m in sequential(0, k):      ->              for m in sequential(0, k):
+                a[k, k + l] -= a[m, k + l]                      a[k, k + l] -= a[m, k + l]
 
 Whole numbers may be added up, compared or combined bit by bit in any order, since they wrap: a local in which
 an innermost loop does that and nothing else accumulates.
@@ -21,6 +27,7 @@ an innermost loop does that and nothing else accumulates.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ...ir.code import Caps
@@ -28,7 +35,7 @@ from ...ir.expr import Apply, Expr, Local, Variable
 from ...ir.index import Symbol
 from ...ir.loops import Define, For, If, Kernel, LoopKind, Stmt, Update, While
 from ...ir.walk import kept, locals_read, rewrite_bodies
-from ..analysis.access import Range
+from ..analysis.access import Range, Ranges
 from ..analysis.carriers import carriers, upwards
 from ..analysis.trips import enter, from_its_end
 
@@ -55,11 +62,38 @@ def parallel(kernel: Kernel, caps: Caps) -> Kernel:
 def _independent(loop: For, ranges: dict[Symbol, Range]) -> For:
     """The loop as a parallel one, if that does the same."""
     summing, sums = _accumulating(loop)
-    for form in (summing, *([from_its_end(summing)] if summing.step == 1 and summing.hi.symbols else ())):
+    for form in _forms(summing, ranges):
         enter(form, ranges)
         if carriers(form, ranges, sums) == frozenset():
             return upwards(summing)
     return loop
+
+
+def _forms(loop: For, ranges: Ranges) -> Iterator[For]:
+    """The loop, and from their ends on it and those in it: if one ends where another one stands, positions
+    tell that it never is there."""
+    yield from _both_ways(loop)
+    body = _from_their_ends(loop.body, ranges)
+    if body is not loop.body:
+        yield from _both_ways(replace(loop, body=body))
+
+
+def _both_ways(loop: For) -> Iterator[For]:
+    yield loop
+    if loop.step == 1 and loop.hi.symbols:
+        yield from_its_end(loop)
+
+
+def _from_their_ends(body: tuple[Stmt, ...], ranges: Ranges) -> tuple[Stmt, ...]:
+    """A body whose loops are counted from their ends on, if these go along with outer loops."""
+    out = []
+    for stmt in body:
+        stmt = rewrite_bodies(stmt, lambda inner: _from_their_ends(inner, ranges))
+        if isinstance(stmt, For) and stmt.step == 1:
+            goes_along = any(factor > 0 and symbol in ranges for factor, symbol in stmt.hi.terms)
+            stmt = from_its_end(stmt) if goes_along else stmt
+        out.append(stmt)
+    return kept(body, out)
 
 
 def _accumulating(loop: For) -> tuple[For, frozenset[Variable]]:
