@@ -7,6 +7,7 @@ from ...ir.index import Affine, Symbol, symbols_of
 from ...ir.loops import Bind, For
 from ...ir.tensor import Tensor
 from .access import Ranges, declared, distances, region
+from .inside import are_apart
 
 __all__ = ["Cells"]
 
@@ -23,6 +24,7 @@ class Cells:
         span = (loop.hi - loop.lo).bounds(ranges)
         most = LONGEST if span is None else max(abs(span[0]), abs(span[1]))
         self._bound = {stmt.symbol: declared(stmt.symbol) for stmt in loop.body if isinstance(stmt, Bind)}
+        self._symbol = loop.symbol
         self._number = number
         self._ranges = ranges
         self._span = 0, most
@@ -34,10 +36,17 @@ class Cells:
 
     def meet(self, one: Load, tensor: Tensor, index: tuple[Affine, ...] | None) -> bool:
         """May an access reach, in any iteration, what another one reaches in any?"""
-        if tensor.storage is not one.tensor.storage:
+        if tensor.storage is not one.tensor.storage or self._is_never(one, tensor, index):
             return False
         mine = region(one.tensor, one.index, self._bound).renamed(self._values)
         other = region(tensor, index, self._bound).renamed(self._values)
         named = symbols_of(span.base for span in (*mine.spans, *other.spans) if span is not None)
         ranges = {symbol: self._ranges[symbol] for symbol in named if symbol in self._ranges}
         return distances(mine, other, (self._number,), {**ranges, self._number: self._span}) is not None
+
+    def _is_never(self, one: Load, tensor: Tensor, index: tuple[Affine, ...] | None) -> bool:
+        """Is one cell for all iterations another one than an access reaches, as the ends of loops tell?"""
+        if tensor is not one.tensor or index is None or not self.is_known(one.index):
+            return False
+        stays = self._symbol not in symbols_of(one.index)
+        return stays and are_apart(one.index, index, self._ranges)
