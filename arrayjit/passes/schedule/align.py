@@ -23,8 +23,19 @@ from dataclasses import replace
 
 from ...ir.code import Caps
 from ...ir.expr import Expr, Load
-from ...ir.index import Affine
-from ...ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, walk_statements, written_in
+from ...ir.index import Affine, symbols_of
+from ...ir.loops import (
+    Bind,
+    For,
+    Kernel,
+    LoopKind,
+    Place,
+    PlaceKind,
+    Stmt,
+    Store,
+    walk_statements,
+    written_in,
+)
 from ...ir.tensor import Tensor
 from ...ir.walk import transform_statements
 from ..analysis.access import given
@@ -64,17 +75,18 @@ def align(kernel: Kernel, caps: Caps) -> Kernel:
 
 
 def _read_again(steps: For, arrays: Container[Tensor], caps: Caps) -> Iterator[Tensor]:
-    """Those of the arrays that are matrices which every step sums up in the same places, vectors at a time,
-    and that none writes."""
+    """Those of the arrays that are matrices which every step sums up in the same places, not in some that it
+    computes, vectors at a time, and that none writes."""
     room = caps.l2_bytes // SHARE
     inside = list(walk_statements((steps,)))
     others = written_in(inside)
+    own_numbers = {steps.symbol, *(stmt.symbol for stmt in inside if isinstance(stmt, Bind))}
     summed: dict[Tensor, None] = {}
     for loop in (stmt for stmt in inside if isinstance(stmt, For)):
         own = tuple(stmt for stmt in loop.body if not isinstance(stmt, For))
         sums = loop.kind is LoopKind.VECTOR and not any(isinstance(stmt, Store) for stmt in own)
         for tensor, index, _ in affine_accesses(own):
-            if stride(tensor, index, steps.symbol) != 0 or tensor not in arrays:
+            if not own_numbers.isdisjoint(symbols_of(index)) or tensor not in arrays:
                 others.add(tensor.storage)
             elif sums and tensor.rank > 1 and stride(tensor, index, loop.symbol) == 1:
                 summed[tensor] = None
