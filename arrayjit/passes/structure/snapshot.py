@@ -20,8 +20,9 @@ by multiples of one another (`a[i] -= a[i, k] * a[k]`) are such updates: they ta
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from functools import cache
 
@@ -39,6 +40,10 @@ from ..analysis.trips import enter
 from ..analysis.uses import counts
 
 __all__ = ["snapshot"]
+
+EACH = 8
+"""A cell that is copied, perhaps of a column, costs as much as to store and load so many of an array: vectors
+of what was just copied wait for it, too."""
 
 Cell = tuple[Tensor, tuple[Affine, ...]]
 
@@ -128,6 +133,8 @@ class _Finding:
         known = {cell: copy for cell, copy in copies.items() if copy is not None}
         if not known or len(known) < len(copies) or not all(self.hands_on(run, at) for at in late):
             return [nest.stmt for nest in run]
+        if _are_many(known.values(), run[0].loops, len(late)):
+            return [nest.stmt for nest in run]
 
         def read(node: Expr) -> Expr:
             copy = known.get((node.tensor, node.index)) if isinstance(node, Load) else None
@@ -152,6 +159,17 @@ class _Finding:
             return False
         here, everywhere = counts(stmt for nest in run for stmt in nest.body), self.uses()
         return all(here[storage] == everywhere[storage] for storage in made)
+
+
+def _are_many(copies: Iterable[_Copy], loops: Sequence[For], arrays: int) -> bool:
+    """Are so many cells copied that to keep so many arrays costs less, as far as is known?"""
+    copied, cells = sum(_iterations(copy.loops) or 0 for copy in copies), _iterations(loops)
+    return cells is not None and copied * EACH > cells * arrays
+
+
+def _iterations(loops: Sequence[For]) -> int | None:
+    trips = [loop.trips for loop in loops if loop.trips is not None]
+    return math.prod(trips) if len(trips) == len(loops) else None
 
 
 def _too_late(run: Sequence[_Nest], ranges: Ranges) -> dict[int, list[Cell]]:
