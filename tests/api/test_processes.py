@@ -322,11 +322,10 @@ def told(script: Path) -> str:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 def test_functions_that_are_made_compiled_and_dropped_leave_nothing_behind(tmp_path):
-    """Two thousand times, some until they are called without Python, after as many others: only then has the
-    process all the memory that one of them needs. In a process of its own, since the
-    memory that thousands of tests have freed is in pieces, which may not fit what one more needs. What the
-    system has written out counts, and what it may read from files again does not: it takes both away at
-    will."""
+    """Two thousand times, some until they are called without Python, after three times as many others: only
+    then has the process all the memory that one of them needs, in pieces as it comes. In a process of its
+    own, since what thousands of tests have freed may not fit what one more needs. What the system has written
+    out counts, and what it may read from files again does not: it takes both away at will."""
     script = tmp_path / "script.py"
     script.write_text(
         """
@@ -336,12 +335,12 @@ import arrayjit
 import numpy as np
 
 x = np.ones(100)
-for cycle in range(1, 4001):
+for cycle in range(1, 8001):
     f = arrayjit.jit(lambda a, b: np.exp(a) * b + a)
     for _ in range(70 if cycle % 10 == 0 else 2):
         f(x, x)
     del f
-    if cycle in (2000, 4000):
+    if cycle in (6000, 8000):
         gc.collect()
         told = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
         print(sum(int(told[kind].split()[0]) for kind in ("RssAnon", "VmSwap")), len(gc.get_objects()))
