@@ -322,7 +322,7 @@ def told(script: Path) -> str:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 def test_functions_that_are_made_compiled_and_dropped_leave_nothing_behind(tmp_path):
-    """Three thousand times, some until they are called without Python, after two thousand and then three
+    """Three thousand times, some until they are called without Python, after three thousand and then three
     thousand others, the process needs no more memory than it did. In a process of its own, since what
     thousands of tests have freed may not fit what one more needs. The most of many moments counts: an
     allocator gives back a megabyte at times, and takes it again. What the system has written out counts, and
@@ -341,14 +341,14 @@ def kib():
 
 x = np.ones(100)
 most = 0
-for cycle in range(1, 8001):
+for cycle in range(1, 9001):
     f = arrayjit.jit(lambda a, b: np.exp(a) * b + a)
     for _ in range(70 if cycle % 10 == 0 else 2):
         f(x, x)
     del f
-    if cycle > 2000 and cycle % 50 == 0:
+    if cycle > 3000 and cycle % 50 == 0:
         most = max(most, kib())
-    if cycle in (5000, 8000):
+    if cycle in (6000, 9000):
         gc.collect()
         print(most, len(gc.get_objects()))
         most = 0
