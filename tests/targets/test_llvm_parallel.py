@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import itertools
-import random
 import re
 
 import numpy as np
 import pytest
+from shuffled import Shuffled
 
 from arrayjit.backends import backend, fresh_backend
 from arrayjit.errors import InvalidProgram
@@ -27,11 +26,6 @@ from arrayjit.tracer.calls.function import trace_function
 
 SIZES = (0, 1, 15, 16, 17, 31, 97, 1000)
 
-POOL = ctypes.CFUNCTYPE(
-    None, *(ctypes.c_void_p,) * 3, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64
-)
-LOOP = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
-
 
 @pytest.fixture(scope="module")
 def pools():
@@ -39,27 +33,6 @@ def pools():
     yield pools
     for pool in pools:
         pool.close()
-
-
-class Shuffled:
-    """A pool that hands out every grain for itself, the last one first or in any order, with scratch memory
-    that is full of rubbish."""
-
-    def __init__(self, seed=0):
-        self.calls = []
-        self._random = random.Random(seed)
-        self._run = POOL(self._share)
-        self._word = ctypes.c_void_p(ctypes.cast(self._run, ctypes.c_void_p).value)
-        self.address = ctypes.addressof(self._word)
-
-    def _share(self, pool, loop, context, trips, grain, own, size):
-        self.calls.append((trips, grain, size))
-        starts = list(range(0, trips, grain))
-        self._random.shuffle(starts)
-        for start in starts:
-            scratch = np.full(size + 64, self._random.randrange(256), np.uint8)
-            place = scratch.ctypes.data
-            LOOP(loop)(context, start, min(start + grain, trips), place + -place % 64)
 
 
 def executables(kernel):
