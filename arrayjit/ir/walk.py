@@ -356,11 +356,18 @@ def rewrite_loops(body: tuple[Stmt, ...], rule: Callable[[For], Iterable[Stmt] |
     return inside(body)
 
 
-def transform_statements(body: tuple[Stmt, ...], rule: Callable[[Expr], Expr]) -> tuple[Stmt, ...]:
-    """A body with `rule` applied to every node of every expression in it, operands first."""
+def transform_statements(
+    body: tuple[Stmt, ...], rule: Callable[[Expr], Expr], then: Callable[[Stmt], Stmt] | None = None
+) -> tuple[Stmt, ...]:
+    """A body with `rule` applied to every node of every expression in it, operands first, and `then` to every
+    statement with such expressions, outer ones first."""
 
     def inside(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return kept(body, [rewrite_bodies(rewrite_expressions(stmt, whole), inside) for stmt in body])
+        return kept(body, [rewrite_bodies(statement(stmt), inside) for stmt in body])
+
+    def statement(stmt: Stmt) -> Stmt:
+        stmt = rewrite_expressions(stmt, whole)
+        return then(stmt) if then else stmt
 
     def whole(expr: Expr) -> Expr:
         return transform(expr, rule)
@@ -379,18 +386,14 @@ def rewrite_cells(
         tensor, index = rule(node.tensor, node.index)
         return node if tensor is node.tensor and index is node.index else Load(tensor, index)
 
-    def inside(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return kept(body, [rewrite_bodies(stored(stmt), inside) for stmt in body])
-
     def stored(stmt: Stmt) -> Stmt:
-        stmt = rewrite_expressions(stmt, lambda expr: transform(expr, loaded))
         if not isinstance(stmt, Store):
             return stmt
         tensor, index = rule(stmt.tensor, stmt.index)
         same = tensor is stmt.tensor and index is stmt.index
         return stmt if same else replace(stmt, tensor=tensor, index=index)
 
-    return inside(body)
+    return transform_statements(body, loaded, stored)
 
 
 def substitute_statements(body: tuple[Stmt, ...], values: Mapping[Symbol, Affine]) -> tuple[Stmt, ...]:

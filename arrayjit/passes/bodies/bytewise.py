@@ -32,7 +32,7 @@ from ...ir.index import Affine, Symbol, affine
 from ...ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, Update
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import rewrite_bodies, rewrite_expressions, rewrite_loops, substitute, transform
+from ...ir.walk import rewrite_loops, substitute, transform_statements
 from ..analysis.copies import copy_body
 from ..analysis.work import work
 from .linear import Followed, changed
@@ -85,13 +85,8 @@ class _Steps:
     def done(self, sofar: Variable, byte: Expr) -> tuple[Stmt, ...]:
         """A step that changes another variable, by this byte."""
 
-        def given(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-            return tuple(rewrite_bodies(rewrite_expressions(stmt, put), given) for stmt in body)
-
-        def put(expr: Expr) -> Expr:
-            return transform(expr, lambda node: byte if node == self.byte else node)
-
-        return copy_body(given(self.loop.body), {}, {self.sofar: sofar})
+        body = transform_statements(self.loop.body, lambda node: byte if node == self.byte else node)
+        return copy_body(body, {}, {self.sofar: sofar})
 
 
 def _steps(loop: For) -> _Steps | None:

@@ -37,6 +37,7 @@ from ...ir.walk import (
     rewrite_bodies,
     rewrite_expressions,
     transform,
+    transform_statements,
     variables,
 )
 from ..analysis.spans import Span, converted, held, result
@@ -132,11 +133,7 @@ def _compared(body: tuple[Stmt, ...], spans: Spans) -> tuple[Stmt, ...]:
                 return Apply(node.op, tuple(_as(arg, narrow) for arg in node.args), BOOL)
         return node
 
-    def statement(stmt: Stmt) -> Stmt:
-        stmt = rewrite_expressions(stmt, lambda expr: transform(expr, cut))
-        return rewrite_bodies(stmt, lambda inner: kept(inner, [statement(one) for one in inner]))
-
-    return kept(body, [statement(stmt) for stmt in body])
+    return transform_statements(body, cut)
 
 
 def _as(value: Expr, dtype: DType) -> Expr:

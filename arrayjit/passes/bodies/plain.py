@@ -9,24 +9,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from ...ir.dtype import I64
 from ...ir.expr import Apply, Const, Expr, Gather, Index, Load, Local, Variable
 from ...ir.index import Affine, Symbol, symbols_of
 from ...ir.loops import Bind, Comment, Define, For, If, Raise, Stmt, Store, Update, While, walk_statements
 from ...ir.ops import OPS
-from ...ir.walk import (
-    children,
-    expressions,
-    kept,
-    locals_read,
-    nodes_in,
-    rewrite_bodies,
-    rewrite_expressions,
-    transform,
-    walk,
-)
+from ...ir.walk import children, expressions, locals_read, nodes_in, transform_statements, walk
 
 __all__ = ["with_plain_numbers"]
 
@@ -97,19 +87,12 @@ def _rewritten(body: tuple[Stmt, ...], locals_of: Mapping[Symbol, Variable]) -> 
             return _sum(node.value, locals_of)
         return node
 
-    def statement(stmt: Stmt) -> Stmt:
-        stmt = rewrite_bodies(rewrite_expressions(stmt, lambda expr: transform(expr, rule)), visit)
-        match stmt:
-            case Bind(symbol=symbol, value=value) if symbol in locals_of:
-                return Define(locals_of[symbol], value)
-            case _:
-                return stmt
+    def bound(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Bind) and stmt.symbol in locals_of:
+            return Define(locals_of[stmt.symbol], stmt.value)
+        return stmt
 
-    def visit(body: Iterable[Stmt]) -> tuple[Stmt, ...]:
-        old = tuple(body)
-        return kept(old, [statement(stmt) for stmt in old])
-
-    return visit(body)
+    return transform_statements(body, rule, bound)
 
 
 def _sum(value: Affine, locals_of: Mapping[Symbol, Variable]) -> Expr:

@@ -24,7 +24,7 @@ from ...ir.expr import Expr, Gather, Index, Load
 from ...ir.index import Affine
 from ...ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, walk_statements
 from ...ir.tensor import Tensor
-from ...ir.walk import rewrite_bodies, rewrite_expressions, transform
+from ...ir.walk import transform_statements
 from ..analysis.uses import Use, common_path, uses_of_temporaries
 from .crossing import block_threads
 
@@ -121,14 +121,13 @@ class _Housing:
         return True
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(self.statement(stmt) for stmt in body)
+        return transform_statements(body, self.read, self.stored)
 
-    def statement(self, stmt: Stmt) -> Stmt:
-        stmt = rewrite_expressions(stmt, lambda expr: transform(expr, self.read))
-        if isinstance(stmt, Store) and stmt.tensor in self.wider:
-            wider = self.wider[stmt.tensor]
-            stmt = replace(stmt, tensor=wider.tensor, index=(wider.row, *stmt.index))
-        return rewrite_bodies(stmt, self.body)
+    def stored(self, stmt: Stmt) -> Stmt:
+        if not isinstance(stmt, Store) or stmt.tensor not in self.wider:
+            return stmt
+        wider = self.wider[stmt.tensor]
+        return replace(stmt, tensor=wider.tensor, index=(wider.row, *stmt.index))
 
     def read(self, expr: Expr) -> Expr:
         match expr:

@@ -43,7 +43,7 @@ from ...ir.loops import (
     written_in,
 )
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, nodes_in, rewrite_bodies, rewrite_expressions, rewrite_loops, transform
+from ...ir.walk import expressions, nodes_in, rewrite_bodies, rewrite_loops, transform_statements
 from ..analysis.access import loads
 from ..analysis.copies import copy_body
 from ..analysis.strides import affine_accesses, neighbours, stride
@@ -372,19 +372,15 @@ class _Rewriting:
                 return Load(self.own[expr.tensor, expr.index], index)
             return expr
 
-        def statement(stmt: Stmt) -> Stmt:
-            stmt = rewrite_expressions(stmt, lambda expr: transform(expr, node))
-            if (
-                isinstance(stmt, Store)
-                and stmt.tensor in self.scratch
-                and (stmt.tensor, stmt.index) in self.own
-            ):
-                return replace(stmt, tensor=self.own[stmt.tensor, stmt.index], index=index)
-            return rewrite_bodies(stmt, lambda inner: tuple(map(statement, inner)))
+        def stored(stmt: Stmt) -> Stmt:
+            if not isinstance(stmt, Store) or stmt.tensor not in self.scratch:
+                return stmt
+            own = self.own.get((stmt.tensor, stmt.index))
+            return replace(stmt, tensor=own, index=index) if own is not None else stmt
 
         for tensor, place in self.loaded(body):
             yield Store(self.own[tensor, place], index, Load(tensor, place))
-        yield from map(statement, body)
+        yield from transform_statements(body, node, stored)
 
     def loaded(self, body: tuple[Stmt, ...]) -> Iterator[Cell]:
         """What a phase is the first to read of what all keep."""

@@ -23,14 +23,7 @@ from ...ir.index import Affine, Symbol, symbols_of
 from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, nested
 from ...ir.ops import Op
 from ...ir.tensor import Tensor
-from ...ir.walk import (
-    kept,
-    rewrite_bodies,
-    rewrite_expressions,
-    substitute_statements,
-    symbols_read,
-    transform,
-)
+from ...ir.walk import kept, rewrite_bodies, substitute_statements, symbols_read, transform_statements
 from ..analysis.access import Range, distances, effects
 from ..analysis.strides import affine_accesses, parallel_nest, stride
 from ..analysis.trips import enter
@@ -88,13 +81,12 @@ def _in_locals(body: tuple[Stmt, ...], numbers: Collection[Tensor]) -> tuple[Stm
     def node(expr: Expr) -> Expr:
         return Local(names[expr.tensor]) if isinstance(expr, Load) and expr.tensor in names else expr
 
-    def statement(stmt: Stmt) -> Stmt:
-        stmt = rewrite_expressions(stmt, lambda expr: transform(expr, node))
+    def stored(stmt: Stmt) -> Stmt:
         if isinstance(stmt, Store) and stmt.tensor in names:
             return Define(names[stmt.tensor], stmt.value)
-        return rewrite_bodies(stmt, lambda inner: kept(inner, [statement(one) for one in inner]))
+        return stmt
 
-    return tuple(statement(stmt) for stmt in body)
+    return transform_statements(body, node, stored)
 
 
 def _in_one_nest(body: Sequence[Stmt]) -> tuple[Sequence[For], tuple[Stmt, ...]]:

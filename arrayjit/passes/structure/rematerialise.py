@@ -25,7 +25,7 @@ from ...ir.expr import Apply, Const, Expr, Load, Local, Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, Define, Kernel, Stmt, Store, Update
 from ...ir.tensor import Tensor
-from ...ir.walk import kept, rewrite_bodies, rewrite_expressions, substitute, transform, variables
+from ...ir.walk import rewrite_bodies, substitute, transform_statements, variables
 from ..analysis.access import loads
 from ..analysis.strides import stride
 from ..analysis.uses import Use, common_path, makes_anew, uses_of
@@ -187,13 +187,12 @@ class _Writer:
     made: Mapping[Tensor, _Made]
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return kept(body, [self.statement(stmt) for stmt in body])
+        return transform_statements(body, self.read, self.stored)
 
-    def statement(self, stmt: Stmt) -> Stmt:
-        stmt = rewrite_expressions(stmt, lambda expr: transform(expr, self.read))
+    def stored(self, stmt: Stmt) -> Stmt:
         if isinstance(stmt, Store) and stmt.tensor in self.made:
             return Define(self.made[stmt.tensor].variable, stmt.value)
-        return rewrite_bodies(stmt, self.body)
+        return stmt
 
     def read(self, expr: Expr) -> Expr:
         if isinstance(expr, Load) and expr.tensor in self.made:

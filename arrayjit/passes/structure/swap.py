@@ -57,7 +57,7 @@ from ...ir.loops import (
     walk_statements,
 )
 from ...ir.tensor import Tensor
-from ...ir.walk import kept, rewrite_bodies, rewrite_expressions, substitute_statements, transform
+from ...ir.walk import kept, rewrite_bodies, substitute_statements, transform_statements
 from ..analysis.access import given, reads, visible
 from ..analysis.boxes import Box, size, without
 from ..analysis.copies import in_steps, unless_once
@@ -370,16 +370,12 @@ def _named(body: tuple[Stmt, ...], names: Mapping[Tensor, Tensor]) -> tuple[Stmt
             case _:
                 return node
 
-    def inside(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return kept(body, [statement(stmt) for stmt in body])
-
-    def statement(stmt: Stmt) -> Stmt:
-        stmt = rewrite_expressions(stmt, lambda expr: transform(expr, node))
+    def written(stmt: Stmt) -> Stmt:
         if isinstance(stmt, (Store, Fill)) and stmt.tensor in names:
             return replace(stmt, tensor=names[stmt.tensor])
-        return rewrite_bodies(stmt, inside)
+        return stmt
 
-    return inside(body)
+    return transform_statements(body, node, written)
 
 
 def _touched(body: tuple[Stmt, ...]) -> Iterator[Tensor]:
