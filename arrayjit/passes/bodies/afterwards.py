@@ -45,7 +45,7 @@ from ...ir.loops import (
 )
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import kept, nodes_in, rewrite_bodies, walk
+from ...ir.walk import kept, nodes_in, rewrite_bodies, rewrite_loops, walk
 from ..analysis.access import Range, reads, visible
 from ..analysis.carriers import carriers, upwards
 from ..analysis.copies import copy_body
@@ -72,17 +72,11 @@ def afterwards(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such loop before a second one."""
     seen, ranges = visible(kernel.params), dict[Symbol, Range]()
 
-    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return kept(body, [new for stmt in body for new in statement(stmt)])
+    def noting(loop: For) -> tuple[Stmt, ...] | None:
+        enter(loop, ranges)
+        return _noting(loop, seen, ranges)
 
-    def statement(stmt: Stmt) -> tuple[Stmt, ...]:
-        if isinstance(stmt, For):
-            enter(stmt, ranges)
-            if (found := _noting(stmt, seen, ranges)) is not None:
-                return found
-        return (rewrite_bodies(stmt, visit),)
-
-    return kernel.with_body(visit(kernel.body))
+    return kernel.with_body(rewrite_loops(kernel.body, noting))
 
 
 def _noting(loop: For, seen: Container[Tensor], ranges: dict[Symbol, Range]) -> tuple[Stmt, ...] | None:

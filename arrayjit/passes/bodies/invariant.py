@@ -51,6 +51,7 @@ from ...ir.walk import (
     rebuild,
     rewrite_bodies,
     rewrite_expressions,
+    rewrite_loops,
     substitute,
     walk,
 )
@@ -107,19 +108,17 @@ class _Making:
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """A body with tables before the outermost loops for which they stay the same. None are made where
         threads may share iterations."""
-        return kept(body, [line for stmt in body for line in self.statement(stmt)])
+        return rewrite_loops(body, self.outermost)
 
-    def statement(self, stmt: Stmt) -> Sequence[Stmt]:
-        if not isinstance(stmt, For):
-            return [rewrite_bodies(stmt, self.body)]
-        enter(stmt, self.ranges)
-        if not applies((stmt,), LONG):
-            return [stmt]
-        nest = _Nest.of(stmt, self.ranges)
-        loop = rewrite_bodies(stmt, nest.body)
-        if stmt.kind is LoopKind.SEQUENTIAL:
-            loop = rewrite_bodies(loop, self.body)
-        return [*self.body(tuple(self.filled(nest.tables))), loop]
+    def outermost(self, loop: For) -> Sequence[Stmt]:
+        enter(loop, self.ranges)
+        if not applies((loop,), LONG):
+            return [loop]
+        nest = _Nest.of(loop, self.ranges)
+        new = rewrite_bodies(loop, nest.body)
+        if loop.kind is LoopKind.SEQUENTIAL:
+            new = rewrite_bodies(new, self.body)
+        return [*self.body(tuple(self.filled(nest.tables))), new]
 
     def filled(self, tables: Sequence[_Table]) -> Iterator[Stmt]:
         """The loops that fill tables."""

@@ -65,6 +65,7 @@ from ...ir.walk import (
     rebuild,
     rewrite_bodies,
     rewrite_expressions,
+    rewrite_loops,
     transform,
     walk,
 )
@@ -113,16 +114,14 @@ class _Making:
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """A body with tables before the outermost loops in which they stay the same."""
-        return kept(body, [line for stmt in body for line in self.statement(stmt)])
+        return rewrite_loops(body, self.outermost)
 
-    def statement(self, stmt: Stmt) -> Sequence[Stmt]:
-        if not isinstance(stmt, For):
-            return [rewrite_bodies(stmt, self.body)]
-        if stmt.kind is not LoopKind.SEQUENTIAL:
-            return [stmt]
-        around = _Around.of(stmt)
-        loop = self.loop(stmt, around, 1)
-        return [*self.filled(around.tables), rewrite_bodies(loop, self.body)]
+    def outermost(self, loop: For) -> Sequence[Stmt]:
+        if loop.kind is not LoopKind.SEQUENTIAL:
+            return [loop]
+        around = _Around.of(loop)
+        new = self.loop(loop, around, 1)
+        return [*self.filled(around.tables), rewrite_bodies(new, self.body)]
 
     def loop(self, loop: For, around: _Around, steps: int) -> For:
         """A loop whose innermost steps look up what is the same for all loops around."""

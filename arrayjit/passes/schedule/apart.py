@@ -40,7 +40,7 @@ from ...ir.loops import (
     written,
 )
 from ...ir.tensor import Tensor
-from ...ir.walk import kept, locals_defined, locals_read, locals_updated, rewrite_bodies
+from ...ir.walk import locals_defined, locals_read, locals_updated, rewrite_loops
 from ..analysis.access import Range, Ranges, mentioned, reads
 from ..analysis.copies import copy_body
 from ..analysis.trips import about, blocks, enter, lesser
@@ -71,24 +71,20 @@ def apart(kernel: Kernel, caps: Caps) -> Kernel:
     placement: dict[Tensor, Place] = {}
     notes: list[str] = []
 
-    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return kept(body, [new for stmt in body for new in statement(stmt)])
+    def in_two(loop: For) -> Sequence[Stmt] | None:
+        enter(loop, ranges)
+        if loop.kind is not LoopKind.SEQUENTIAL:
+            return (loop,)
+        parts = _Parts.of(loop, ranges)
+        if parts is None:
+            return None
+        rows = parts.rows()
+        placement.update(dict.fromkeys(rows.values(), PLACE))
+        names = " and ".join(variable.hint for variable in rows)
+        notes.append(f"apart: iterations of {loop.symbol.hint} find {names} by themselves")
+        return parts.in_turn(rows, ranges)
 
-    def statement(stmt: Stmt) -> Sequence[Stmt]:
-        if isinstance(stmt, For):
-            enter(stmt, ranges)
-            if stmt.kind is not LoopKind.SEQUENTIAL:
-                return (stmt,)
-            parts = _Parts.of(stmt, ranges)
-            if parts is not None:
-                rows = parts.rows()
-                placement.update(dict.fromkeys(rows.values(), PLACE))
-                names = " and ".join(variable.hint for variable in rows)
-                notes.append(f"apart: iterations of {stmt.symbol.hint} find {names} by themselves")
-                return parts.in_turn(rows, ranges)
-        return (rewrite_bodies(stmt, visit),)
-
-    return kernel.with_body(visit(kernel.body), notes, placement)
+    return kernel.with_body(rewrite_loops(kernel.body, in_two), notes, placement)
 
 
 @frozen

@@ -34,7 +34,7 @@ from ...ir.index import Affine, Symbol
 from ...ir.loops import Barrier, Bind, For, Kernel, LoopKind, Place, PlaceKind, Raise, Stmt, walk_statements
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import kept, outer_updates, rewrite_bodies
+from ...ir.walk import outer_updates, rewrite_loops
 from ..analysis.access import Range, given, visible
 from ..analysis.accounts import nests_of, seen_loops
 from ..analysis.carriers import carriers
@@ -125,17 +125,11 @@ class _Sharing:
         )
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        out: list[Stmt] = []
-        for stmt in body:
-            if isinstance(stmt, For):
-                enter(stmt, self.ranges)
-                out.extend(self.loop(stmt))
-            else:
-                out.append(rewrite_bodies(stmt, self.body))
-        return kept(body, out)
+        return rewrite_loops(body, self.loop)
 
     def loop(self, loop: For) -> Sequence[Stmt]:
         """The loop, shared if it may be and does enough; else those inside it that are."""
+        enter(loop, self.ranges)
         own = self.independent(loop)
         if not isinstance(own, str):
             inside = self.more_balanced(loop)

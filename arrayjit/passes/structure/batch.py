@@ -25,7 +25,7 @@ from ...ir.expr import Expr, Local
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
 from ...ir.tensor import Tensor
-from ...ir.walk import children, kept, rewrite_bodies, rewrite_cells, substitute_statements
+from ...ir.walk import children, kept, rewrite_bodies, rewrite_cells, rewrite_loops, substitute_statements
 from ..analysis.access import Range, distances, effects, loads, mentioned
 from ..analysis.inside import exists
 from ..analysis.trips import enter
@@ -77,17 +77,11 @@ class _Batching:
     notes: list[str] = field(default_factory=list)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        out: list[Stmt] = []
-        for stmt in body:
-            if isinstance(stmt, For):
-                enter(stmt, self.ranges)
-                out += self.split(stmt)
-            else:
-                out.append(rewrite_bodies(stmt, self.body))
-        return kept(body, out)
+        return rewrite_loops(body, self.split)
 
     def split(self, loop: For) -> list[Stmt]:
         """A loop after the products that can go before it."""
+        enter(loop, self.ranges)
         first: list[Stmt] = []
         rest, at = list(loop.body), 0
         while at < len(rest):

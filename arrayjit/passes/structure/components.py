@@ -24,7 +24,7 @@ from ...ir.code import Caps
 from ...ir.index import Affine
 from ...ir.loops import Comment, Define, For, Kernel, LoopKind, Stmt, Store, Update
 from ...ir.tensor import Tensor
-from ...ir.walk import kept, rewrite_bodies, rewrite_cells
+from ...ir.walk import rewrite_cells, rewrite_loops
 from ..analysis.copies import copy_body
 from ..analysis.repeats import weight
 from ..analysis.uses import Use, common_path, uses_of_temporaries
@@ -149,11 +149,11 @@ def _is_short(loop: For) -> bool:
 
 def _written_out(body: tuple[Stmt, ...], loops: set[int]) -> tuple[Stmt, ...]:
     """A body in which these loops are written out."""
-    out: list[Stmt] = []
-    for stmt in body:
-        if isinstance(stmt, For) and id(stmt) in loops:
-            for number in range(stmt.trips or 0):
-                out += copy_body(stmt.body, {stmt.symbol: stmt.lo + number * stmt.step}, {})
-        else:
-            out.append(rewrite_bodies(stmt, lambda inner: _written_out(inner, loops)))
-    return kept(body, out)
+
+    def one_by_one(loop: For) -> list[Stmt] | None:
+        if id(loop) not in loops:
+            return None
+        places = (loop.lo + number * loop.step for number in range(loop.trips or 0))
+        return [stmt for place in places for stmt in copy_body(loop.body, {loop.symbol: place}, {})]
+
+    return rewrite_loops(body, one_by_one)

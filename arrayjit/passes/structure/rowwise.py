@@ -38,7 +38,7 @@ from ...ir.index import Affine, Symbol, symbols_of
 from ...ir.loops import Define, For, If, Kernel, LoopKind, Raise, Stmt, Update, walk_statements
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import kept, locals_read, rewrite_bodies, substitute_statements
+from ...ir.walk import locals_read, rewrite_loops, substitute_statements
 from ..analysis.access import Range, distances, effects, visible
 from ..analysis.strides import affine_accesses, stride
 from ..analysis.trips import enter
@@ -64,19 +64,15 @@ def rowwise(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such loop inside the rows that it is about."""
     seen, ranges, notes = visible(kernel.params), dict[Symbol, Range](), list[str]()
 
-    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return kept(body, [new for stmt in body for new in statement(stmt)])
+    def by_rows(loop: For) -> tuple[Stmt, ...] | None:
+        enter(loop, ranges)
+        steps = _steps(loop)
+        if steps is None or not steps.are_far_apart() or not steps.need_one_row(seen, ranges):
+            return None
+        notes.append(f"rowwise: all steps of {loop.symbol.hint} are taken at once, row by row")
+        return steps.by_rows()
 
-    def statement(stmt: Stmt) -> tuple[Stmt, ...]:
-        if isinstance(stmt, For):
-            enter(stmt, ranges)
-            steps = _steps(stmt)
-            if steps is not None and steps.are_far_apart() and steps.need_one_row(seen, ranges):
-                notes.append(f"rowwise: all steps of {stmt.symbol.hint} are taken at once, row by row")
-                return steps.by_rows()
-        return (rewrite_bodies(stmt, visit),)
-
-    return kernel.with_body(visit(kernel.body), notes)
+    return kernel.with_body(rewrite_loops(kernel.body, by_rows), notes)
 
 
 @frozen
