@@ -128,7 +128,7 @@ _RULES: Mapping[str, Callable[[tuple[np.dtype[Any], ...]], tuple[np.dtype[Any], 
 
 
 def _refusal(op: Op, args: tuple[Argument, ...], why: str) -> DTypeError:
-    names = ", ".join(arg.name if isinstance(arg, DType) else f"a Python {arg.__name__}" for arg in args)
+    names = " and ".join(arg.name if isinstance(arg, DType) else f"a Python {arg.__name__}" for arg in args)
     return DTypeError(
         f"{op.name} of {names} is not supported",
         details=(why,),

@@ -170,7 +170,8 @@ def test_case(step: str, name: str, before: str, after: str, request: pytest.Fix
     assert isinstance(program, Kernel) == (step in OF_LOOPS), "a kernel without loops is told by `-> kernel`"
     result = PASSES[step](program, MACHINES.get(step, CAPS))
     (verify_kernel if isinstance(result, Kernel) else verify_computation)(result)
-    if request.config.getoption("--update") and not (after.strip() and printed(result) == printed(parse(after))):
+    is_right = bool(after.strip()) and printed(result) == printed(parse(after))
+    if not is_right and request.config.getoption("--update"):
         update(step, name, printed(result))
     else:
         assert printed(result) == printed(parse(after))

@@ -57,10 +57,10 @@ class Tagged(np.ndarray):
 Mistake = tuple[Callable[..., Any], type[UserError], type[Exception], str]
 
 MISTAKES: list[Mistake] = [
-    (branch, ConcretizationError, TypeError, "whether it is true"),
-    (lambda x: x if x.shape and x[0] else 1, ConcretizationError, TypeError, "whether it is true"),
+    (branch, ConcretizationError, TypeError, "a traced value is true"),
+    (lambda x: x if x.shape and x[0] else 1, ConcretizationError, TypeError, "a traced value is true"),
     (lambda x: max(x, x + 1), ShapeError, ValueError, "use np.maximum"),
-    (lambda x: 1.0 in x, ConcretizationError, TypeError, "whether it is true"),
+    (lambda x: 1.0 in x, ConcretizationError, TypeError, "a traced value is true"),
     (lambda x: float(x), DTypeError, TypeError, "only 0-dimensional arrays can be converted"),
     (lambda x: int(x), DTypeError, TypeError, "only 0-dimensional arrays can be converted"),
     (lambda x: complex(x), DTypeError, TypeError, "only 0-dimensional arrays can be converted"),

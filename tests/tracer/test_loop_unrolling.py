@@ -333,4 +333,4 @@ def test_explain_says_what_became_of_a_loop() -> None:
     )
     assert "one loop of 9 iterations; carries total" in kept
     assert "unrolled, since 3 iterations are few" in short
-    assert re.search(r"unrolled, because line \d+ needs the number of a loop index", unrolled)
+    assert re.search(r"unrolled, because line \d+ needs a loop index", unrolled)

@@ -45,7 +45,7 @@ _ENDED = Reason(
     "return it from both sides, and use what arrayjit.cond gives",
 )
 _ONE_SIDE = Reason(
-    "arrayjit.cond gave either a new array or one that was there, and one of them is written since",
+    "arrayjit.cond gave either a new array or one that was there, and one of them was written since",
     None,
     "let both sides give new arrays: x.copy()",
 )

@@ -241,7 +241,7 @@ def _comprehended(items: Counted, has_list: bool) -> Iterator[Any]:
 def _unrolled(items: Counted, site: Site, reason: Reason) -> Iterator[Any]:
     """A loop whose body needs more than a symbolic index."""
     fix = reason.fix or "take the number of iterations from the shape of an argument"
-    purpose = f"how many iterations a loop has that must be unrolled, because {reason.what},"
+    purpose = f"this loop must be unrolled, because {reason.what}; how many iterations it has"
     count = number(items.times, items.trace, purpose, fix)
     if count > MOST_UNROLLED or items.rolled:
         limit = (

@@ -199,7 +199,7 @@ def traced_range(*bounds: Any, rolled: bool = False) -> Any:
     if not is_at_least(step, 1):
         step = Affine.of(number(step, trace, "the step of a range that may go backwards"))
     if step == ZERO:
-        raise ShapeError("range() arg 3 must not be zero", loc=user_location(), fix="use another step")
+        raise ShapeError("range() arg 3 must not be zero", loc=user_location(), fix="use a step other than 0")
     return Range(trace, start, stop, step, rolled)
 
 

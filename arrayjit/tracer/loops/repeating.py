@@ -49,7 +49,7 @@ _ENDED = Reason(
     "make it a part of the state: return it from the body, and use what arrayjit.while_loop gives",
 )
 _AS_BEGUN = Reason(
-    "arrayjit.while_loop gave either a new array or one that was there, and one of them is written since",
+    "arrayjit.while_loop gave either a new array or one that was there, and one of them was written since",
     None,
     "begin with a copy: x.copy()",
 )

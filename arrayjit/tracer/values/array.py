@@ -26,7 +26,7 @@ from ..record.trace import TEMPORARY, Trace, user_location
 from ..record.turns import require_one_answer
 from ..record.view import View
 from .extents import is_at_least, product
-from .integer import python_int
+from .integer import TRUTH, needed, python_int
 
 __all__ = ["TEXT", "PythonNumber", "SymbolicArray", "describe"]
 
@@ -34,7 +34,6 @@ _BINARY = (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor",
     "lshift", "rshift",
 )  # fmt: skip
-_TRUTH = "whether it is true"
 TEXT = "<traced "
 """How the text of a traced array begins, which is for messages while the function is traced."""
 
@@ -251,7 +250,7 @@ class SymbolicArray:
                 fix=instead_of_condition(loc, "use x.any() or x.all()"),
             )
         fix = partial(instead_of_condition, loc, "use np.where(condition, a, b), or arrayjit.cond")
-        _needs_value(self, _TRUTH, fix)
+        _needs_value(self, TRUTH, fix)
 
     def __float__(self) -> NoReturn:
         _needs_value(self, "as a float", partial(instead_of_float, user_location()), _ONLY_ONE)
@@ -324,15 +323,12 @@ def _needs_value(
 ) -> NoReturn:
     """Start again where loop indices or scalar arguments decide the number; else raise. `of_several` is what
     NumPy says of an array that does not have one element."""
-    words = (
-        f"this line needs the number of a traced value, {purpose}, which is known only when the "
-        "compiled function runs"
-    )
+    words = f"{needed('a traced value', purpose)}, which is known only when the compiled function runs"
     loc, details = user_location(), (describe(array),)
     if of_several and any(is_at_least(extent, 2) or is_at_least(-extent, 0) for extent in array.cells.shape):
         raise DTypeError(of_several, loc=loc, details=details, fix=told(fix))
     if array.ndim == 0 and array.record.is_open:
-        if purpose is _TRUTH:
+        if purpose is TRUTH:
             require_one_answer(array.record, array.load(()), Reason(words, loc, fix))
         number_needed(array.record, [array.load(())], words, loc, details=details, fix=fix)
     raise kind(words, loc=loc, details=details, fix=told(fix))

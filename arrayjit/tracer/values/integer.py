@@ -26,7 +26,7 @@ from ..record.rewrites import instead_of_condition
 from ..record.trace import Trace, user_location
 from ..record.turns import require_one_answer
 
-__all__ = ["BEYOND", "LARGEST", "SymbolicInt", "number", "python_int"]
+__all__ = ["BEYOND", "LARGEST", "TRUTH", "SymbolicInt", "needed", "number", "python_int"]
 
 LARGEST = 2**63 - 1
 BEYOND = "a Python int grew beyond 64 bits in a jitted function"
@@ -69,7 +69,7 @@ class SymbolicInt:
         if (least is not None and least > 0) or (most is not None and most < 0):
             return True
         fix = partial(instead_of_condition, user_location(), "use np.where(condition, a, b)")
-        self._needed("whether it is true", fix, of_condition=True)
+        self._needed(TRUTH, fix)
 
     def __hash__(self) -> int:
         self._needed("as a key", "keep the values in an array, and index it")
@@ -114,11 +114,21 @@ class SymbolicInt:
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return METHODS["__array_function__"](self, function, types, args, kwargs)
 
-    def _needed(self, purpose: str, fix: Fix, of_condition: bool = False) -> NoReturn:
-        words = f"this line needs the number of a loop index or a computed integer, {purpose}"
-        if of_condition:
+    def _needed(self, purpose: str, fix: Fix) -> NoReturn:
+        words = needed("a loop index or a computed integer", purpose)
+        if purpose is TRUTH:
             require_one_answer(self.record, Index(self.value), Reason(words, user_location(), fix))
         number_needed(self.record, [Index(self.value)], words, user_location(), fix=fix)
+
+
+TRUTH = "whether it is true"
+
+
+def needed(what: str, purpose: str) -> str:
+    """What the current line needs of a value, in words."""
+    return (
+        f"this line asks whether {what} is true" if purpose is TRUTH else f"this line needs {what} {purpose}"
+    )
 
 
 _PASS_IT = "pass the number that it comes from to the function as an int"
