@@ -55,6 +55,7 @@ __all__ = [
     "rewrite_cells",
     "rewrite_expressions",
     "rewrite_loops",
+    "rewrite_loops_inside_out",
     "storages_read",
     "substitute",
     "substitute_assignments",
@@ -351,6 +352,22 @@ def rewrite_loops(body: tuple[Stmt, ...], rule: Callable[[For], Iterable[Stmt] |
                 out.append(rewrite_bodies(stmt, inside) if type(stmt) in _WITH_BODIES else stmt)
             else:
                 out.extend(new)
+        return kept(body, out)
+
+    return inside(body)
+
+
+def rewrite_loops_inside_out(
+    body: tuple[Stmt, ...], rule: Callable[[For], Iterable[Stmt] | None]
+) -> tuple[Stmt, ...]:
+    """A body with what `rule` makes of its loops, inner ones first; where that is None, they stay."""
+
+    def inside(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        out: list[Stmt] = []
+        for stmt in body:
+            stmt = rewrite_bodies(stmt, inside)
+            new = rule(stmt) if type(stmt) is For else None
+            out.extend((stmt,) if new is None else new)
         return kept(body, out)
 
     return inside(body)

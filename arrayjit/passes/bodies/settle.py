@@ -23,7 +23,7 @@ from ...ir.dtype import BOOL
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
 from ...ir.loops import Comment, Define, For, Kernel, LoopKind, Stay, Stmt, Update
 from ...ir.ops import OPS, Op
-from ...ir.walk import expressions, kept, rewrite_bodies, transform, walk
+from ...ir.walk import expressions, rewrite_loops_inside_out, transform, walk
 from .rules import simpler
 from .standstill import until_standstill
 
@@ -40,21 +40,17 @@ def settle(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such loop left when it has settled."""
     notes: list[str] = []
 
-    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return kept(body, [statement(stmt) for stmt in body])
-
-    def statement(stmt: Stmt) -> Stmt:
-        stmt = rewrite_bodies(stmt, visit)
-        if not isinstance(stmt, For) or not _may_end(stmt):
-            return stmt
-        condition = _deciding(stmt)
-        body = until_standstill(stmt.body) if condition is None else (*stmt.body, Stay(condition))
+    def settled(loop: For) -> tuple[Stmt, ...] | None:
+        if not _may_end(loop):
+            return None
+        condition = _deciding(loop)
+        body = until_standstill(loop.body) if condition is None else (*loop.body, Stay(condition))
         if body is None:
-            return stmt
-        notes.append(f"settle: steps of {stmt.symbol.hint} end when they change nothing more")
-        return replace(stmt, body=body)
+            return None
+        notes.append(f"settle: steps of {loop.symbol.hint} end when they change nothing more")
+        return (replace(loop, body=body),)
 
-    return kernel.with_body(visit(kernel.body), notes)
+    return kernel.with_body(rewrite_loops_inside_out(kernel.body, settled), notes)
 
 
 def _may_end(loop: For) -> bool:

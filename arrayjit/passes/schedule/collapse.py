@@ -19,7 +19,7 @@ from ...ir.expr import Expr, Index
 from ...ir.index import Affine, Symbol, affine
 from ...ir.loops import For, Kernel, LoopKind, Stmt, walk_statements
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, kept, rewrite_bodies, rewrite_cells, walk
+from ...ir.walk import expressions, rewrite_cells, rewrite_loops_inside_out, walk
 from ..analysis.strides import affine_accesses, stride
 
 __all__ = ["collapse"]
@@ -38,18 +38,13 @@ class _Flattening:
     flat: dict[Tensor, Tensor] = field(default_factory=dict)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return kept(body, [self._statement(stmt) for stmt in body])
+        return rewrite_loops_inside_out(body, self._one_loop)
 
-    def _statement(self, stmt: Stmt) -> Stmt:
-        stmt = rewrite_bodies(stmt, self.body)
-        match stmt:
-            case For(body=(For() as inner,)) if _walks_straight(stmt, inner):
-                return self._one_loop(stmt, inner)
-            case _:
-                return stmt
-
-    def _one_loop(self, outer: For, inner: For) -> For:
+    def _one_loop(self, outer: For) -> tuple[Stmt, ...] | None:
         """One loop over `outer * count + inner`."""
+        inner = outer.body[0] if len(outer.body) == 1 else None
+        if not isinstance(inner, For) or not _walks_straight(outer, inner):
+            return None
         assert inner.trips is not None
         count, joined = inner.trips, Symbol(outer.symbol.hint)
         start = {outer.symbol: Affine.of(0), inner.symbol: Affine.of(0)}
@@ -61,7 +56,7 @@ class _Flattening:
             return self.of(tensor), (tensor.linear(index).substitute(start) + Affine.of(joined) * step,)
 
         body = rewrite_cells(inner.body, cell)
-        return For(joined, outer.lo * count, outer.hi * count, body, LoopKind.PARALLEL)
+        return (For(joined, outer.lo * count, outer.hi * count, body, LoopKind.PARALLEL),)
 
     def of(self, tensor: Tensor) -> Tensor:
         if tensor.rank == 1:

@@ -42,7 +42,7 @@ from ...ir.loops import (
 )
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import kept, locals_used, nodes_in, rewrite_bodies
+from ...ir.walk import kept, locals_used, nodes_in, rewrite_bodies, rewrite_loops_inside_out
 from ..analysis.access import Range
 from ..analysis.copies import Copying, in_turn, unless_once
 from ..analysis.strides import LINE, places, stride
@@ -235,14 +235,9 @@ def _is_down(load: Load, columns: For, rows: For) -> bool:
 
 def _in_blocks(body: tuple[Stmt, ...], binds: list[Bind], caps: Caps) -> tuple[Stmt, ...]:
     """A body with the innermost loops cut into blocks of a few rows; `binds` gets what it needs to know."""
-    out: list[Stmt] = []
-    for stmt in body:
-        stmt = rewrite_bodies(stmt, lambda inner: _in_blocks(inner, binds, caps))
-        if isinstance(stmt, For) and not _has_loops(stmt):
-            out.extend(_blocks(stmt, binds, caps))
-        else:
-            out.append(stmt)
-    return tuple(out)
+    return rewrite_loops_inside_out(
+        body, lambda loop: None if _has_loops(loop) else _blocks(loop, binds, caps)
+    )
 
 
 def _blocks(rows: For, binds: list[Bind], caps: Caps) -> Sequence[Stmt]:

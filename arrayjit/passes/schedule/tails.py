@@ -37,7 +37,7 @@ from ...ir.boundaries import Cell, cells_along, lying_alike
 from ...ir.code import Caps
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update, bypasses, written_in
-from ...ir.walk import kept, rewrite_bodies
+from ...ir.walk import rewrite_loops_inside_out
 from ..analysis.accounts import Seen, locations
 from ..analysis.copies import copy_body
 from ..analysis.repeats import HEAVY, may_repeat, weight
@@ -58,15 +58,8 @@ length boundaries take 1.25 times as long, of an exponential of a row that start
 def tails(kernel: Kernel, caps: Caps) -> Kernel:
     """Every vector loop that may repeat iterations made of whole vectors."""
     notes: list[str] = []
-    return kernel.with_body(_body(kernel.body, caps, notes), notes)
-
-
-def _body(body: tuple[Stmt, ...], caps: Caps, notes: list[str]) -> tuple[Stmt, ...]:
-    out: list[Stmt] = []
-    for stmt in body:
-        stmt = rewrite_bodies(stmt, lambda inner: _body(inner, caps, notes))
-        out.extend(_whole(stmt, caps, notes) if isinstance(stmt, For) else [stmt])
-    return kept(body, out)
+    body = rewrite_loops_inside_out(kernel.body, lambda loop: _whole(loop, caps, notes))
+    return kernel.with_body(body, notes)
 
 
 def _whole(loop: For, caps: Caps, notes: list[str]) -> Sequence[Stmt]:

@@ -34,7 +34,7 @@ from ...ir.code import Caps
 from ...ir.expr import Apply, Expr, Local, Variable
 from ...ir.index import Symbol
 from ...ir.loops import Define, For, If, Kernel, LoopKind, Stmt, Update, While
-from ...ir.walk import kept, locals_read, rewrite_bodies
+from ...ir.walk import kept, locals_read, rewrite_bodies, rewrite_loops_inside_out
 from ..analysis.access import Range, Ranges
 from ..analysis.carriers import carriers, upwards
 from ..analysis.trips import enter, from_its_end
@@ -86,14 +86,12 @@ def _both_ways(loop: For) -> Iterator[For]:
 
 def _from_their_ends(body: tuple[Stmt, ...], ranges: Ranges) -> tuple[Stmt, ...]:
     """A body whose loops are counted from their ends on, if these go along with outer loops."""
-    out = []
-    for stmt in body:
-        stmt = rewrite_bodies(stmt, lambda inner: _from_their_ends(inner, ranges))
-        if isinstance(stmt, For) and stmt.step == 1:
-            goes_along = any(factor > 0 and symbol in ranges for factor, symbol in stmt.hi.terms)
-            stmt = from_its_end(stmt) if goes_along else stmt
-        out.append(stmt)
-    return kept(body, out)
+
+    def turned(loop: For) -> tuple[Stmt, ...] | None:
+        goes_along = any(factor > 0 and symbol in ranges for factor, symbol in loop.hi.terms)
+        return (from_its_end(loop),) if loop.step == 1 and goes_along else None
+
+    return rewrite_loops_inside_out(body, turned)
 
 
 def _accumulating(loop: For) -> tuple[For, frozenset[Variable]]:

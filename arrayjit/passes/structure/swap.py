@@ -57,7 +57,12 @@ from ...ir.loops import (
     walk_statements,
 )
 from ...ir.tensor import Tensor
-from ...ir.walk import kept, rewrite_bodies, substitute_statements, transform_statements
+from ...ir.walk import (
+    kept,
+    rewrite_loops_inside_out,
+    substitute_statements,
+    transform_statements,
+)
 from ..analysis.access import given, reads, visible
 from ..analysis.boxes import Box, size, without
 from ..analysis.copies import in_steps, unless_once
@@ -106,11 +111,7 @@ class _Swapping:
     notes: list[str] = field(default_factory=list)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        out: list[Stmt] = []
-        for stmt in body:
-            stmt = rewrite_bodies(stmt, self.body)
-            out += self.in_turns(stmt) if _is_time(stmt) else [stmt]
-        return kept(body, out)
+        return rewrite_loops_inside_out(body, lambda loop: self.in_turns(loop) if _is_time(loop) else None)
 
     def parts(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """The kernel's body with its steps two by two where each copies the part of an array that is read
