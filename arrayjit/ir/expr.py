@@ -25,6 +25,7 @@ __all__ = [
     "Composed",
     "Const",
     "Expr",
+    "ExprBuilder",
     "Gather",
     "Index",
     "Load",
@@ -159,3 +160,16 @@ def literal(value: bool | int | float | complex, dtype: DType) -> Expr:
     return Apply(
         PART_OPS["complex"], (constant(parts.real, dtype.part), constant(parts.imag, dtype.part)), dtype
     )
+
+
+class ExprBuilder:
+    """What `Builder`s over expressions have in common: all but `op` and `cast`."""
+
+    def const(self, value: bool | int | float, dtype: DType) -> Expr:
+        return constant(value, dtype)
+
+    def dtype(self, value: Expr) -> DType:
+        return dtype_of(value)
+
+    def known(self, value: Expr) -> bool | int | float | None:
+        return value.value if isinstance(value, Const) else None

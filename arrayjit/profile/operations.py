@@ -14,7 +14,19 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..frozen import frozen
 from ..ir.dtype import DType
-from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, constant, dtype_of
+from ..ir.expr import (
+    Apply,
+    Cast,
+    Const,
+    Expr,
+    ExprBuilder,
+    Gather,
+    Index,
+    Load,
+    Local,
+    Variable,
+    dtype_of,
+)
 from ..ir.loops import Fill, Store, Update
 from ..ir.ops import OPS, Op
 from ..ir.resolve import resolve
@@ -128,7 +140,7 @@ def _node(node: Expr, written_out: bool) -> Counter[Kind]:
             return Counter()
 
 
-class _Definition:
+class _Definition(ExprBuilder):
     """A `Builder` that counts what definitions are made of."""
 
     def __init__(self, written_out: bool) -> None:
@@ -150,19 +162,10 @@ class _Definition:
         _, dtype = resolve(row, [dtype_of(arg) for arg in args])
         return self.apply(row, args, dtype)
 
-    def const(self, value: bool | int | float, dtype: DType) -> Expr:
-        return constant(value, dtype)
-
     def cast(self, value: Expr, dtype: DType) -> Expr:
         if dtype_of(value) is not dtype:
             self.found[_conversion(dtype_of(value), dtype)] += 1
         return Local(Variable("t", dtype))
-
-    def dtype(self, value: Expr) -> DType:
-        return dtype_of(value)
-
-    def known(self, value: Expr) -> bool | int | float | None:
-        return value.value if isinstance(value, Const) else None
 
 
 def _is_function(op: Op, args: Sequence[DType]) -> bool:

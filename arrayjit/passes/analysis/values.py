@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import partial
 
-from ...ir.expr import Expr, Local, Variable
+from ...ir.expr import Const, Expr, Local, Variable
 from ...ir.loops import Comment, Define, Stmt, Store, Update, walk_statements
 from ...ir.ops import Op
 from ...ir.walk import locals_read, locals_updated, rewrite_bodies, rewrite_expressions, transform, walk
 
-__all__ = ["LONG", "Values", "in_place", "values_of", "written_out"]
+__all__ = ["LONG", "Values", "in_place", "stays", "values_of", "written_out"]
 
 LONG = 64
 """Nodes of an expression that is written out, beyond which none is compared."""
@@ -41,6 +41,11 @@ def values_of(body: Sequence[Stmt]) -> dict[Variable, Expr] | None:
 
 def _nodes_of(node: Expr, nodes: Mapping[Variable, int]) -> int:
     return nodes.get(node.variable, 1) if isinstance(node, Local) else 1
+
+
+def stays(value: Expr, changing: Container[Variable]) -> bool:
+    """Is this a constant, or a local that is none of those that change?"""
+    return isinstance(value, Const) or (isinstance(value, Local) and value.variable not in changing)
 
 
 def written_out(value: Expr, values: Values) -> Expr:

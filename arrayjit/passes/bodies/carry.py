@@ -28,7 +28,7 @@ from dataclasses import replace
 
 from ...frozen import frozen
 from ...ir.code import Caps
-from ...ir.expr import Const, Expr, Load, Local, Variable
+from ...ir.expr import Expr, Load, Local, Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Raise, Stmt, Store, Update
 from ...ir.tensor import Tensor
@@ -44,6 +44,7 @@ from ..analysis.access import Range, Ranges, effects, loads
 from ..analysis.cells import Cells
 from ..analysis.inside import exists, is_inside
 from ..analysis.trips import between, enter
+from ..analysis.values import stays
 
 __all__ = ["carry"]
 
@@ -238,7 +239,7 @@ def _handing_on(body: Sequence[Stmt], handed: Sequence[_Handed], left: Container
         stmt = rewrite_expressions(stmt, lambda expr: transform(expr, rule))
         if isinstance(stmt, Store) and position in stored:
             one, value = stored[position], stmt.value
-            if not _stays(value, changing):
+            if not stays(value, changing):
                 held = Variable("t", one.carried.dtype)
                 yield Define(held, value)
                 value = Local(held)
@@ -249,8 +250,3 @@ def _handing_on(body: Sequence[Stmt], handed: Sequence[_Handed], left: Container
         if position not in left:
             yield stmt
     yield from after
-
-
-def _stays(value: Expr, changing: set[Variable]) -> bool:
-    """Is this a constant, or a local that keeps its value to the end of the body?"""
-    return isinstance(value, Const) or (isinstance(value, Local) and value.variable not in changing)

@@ -19,7 +19,7 @@ from dataclasses import replace
 from ...ir.code import Caps
 from ...ir.definitions.small import converted
 from ...ir.dtype import F32, DType
-from ...ir.expr import Apply, Cast, Const, Expr, Local, Variable, constant, dtype_of
+from ...ir.expr import Apply, Cast, Const, Expr, ExprBuilder, Local, Variable, dtype_of
 from ...ir.loops import Define, Kernel, Stmt, Update, While
 from ...ir.ops import OPS
 from ...ir.resolve import resolve
@@ -68,7 +68,7 @@ def _is_derived(expr: Expr, known: tuple[DType, ...]) -> bool:
             return False
 
 
-class Definitions:
+class Definitions(ExprBuilder):
     """The `Builder` that definitions are run over: values are constants and locals."""
 
     def __init__(self, known: tuple[DType, ...]) -> None:
@@ -84,17 +84,8 @@ class Definitions:
         _, dtype = resolve(row, [dtype_of(arg) for arg in args])
         return self.bound(self._primitive(Apply(row, args, dtype)))
 
-    def const(self, value: bool | int | float, dtype: DType) -> Expr:
-        return constant(value, dtype)
-
     def cast(self, value: Expr, dtype: DType) -> Expr:
         return value if dtype_of(value) is dtype else self.bound(self._primitive(Cast(value, dtype)))
-
-    def dtype(self, value: Expr) -> DType:
-        return dtype_of(value)
-
-    def known(self, value: Expr) -> bool | int | float | None:
-        return value.value if isinstance(value, Const) else None
 
     def _primitive(self, expr: Expr) -> Expr:
         if isinstance(expr, Cast) and _is_derived(expr, self.known_floats):

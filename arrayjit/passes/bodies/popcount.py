@@ -26,7 +26,7 @@ from ...ir.expr import Apply, Cast, Const, Expr, Local, Variable, constant
 from ...ir.loops import Comment, Define, Kernel, Stmt, Update, While, walk_statements
 from ...ir.ops import OPS
 from ...ir.walk import kept, rewrite_bodies
-from ..analysis.values import written_out
+from ..analysis.values import stays, written_out
 from .halving import counted_at_once
 
 __all__ = ["popcount"]
@@ -139,9 +139,7 @@ def _for_each_bit_set(bits: Variable, totals: Mapping[Variable, Expr]) -> dict[V
     """What each step of a loop that takes bits adds to totals, which is the same in all of them."""
     steps = {total: _added(total, value) for total, value in totals.items()}
     known: dict[Variable, Expr] = {
-        total: each
-        for total, each in steps.items()
-        if isinstance(each, Const) or (isinstance(each, Local) and each.variable not in (bits, *totals))
+        total: each for total, each in steps.items() if each is not None and stays(each, (bits, *totals))
     }
     return known if len(known) == len(steps) else None
 

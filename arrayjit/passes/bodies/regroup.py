@@ -29,7 +29,7 @@ compilers would make the choice of factors again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ...frozen import frozen
@@ -48,6 +48,7 @@ from ...ir.walk import (
     transform,
 )
 from ..analysis.latency import ready
+from ..analysis.values import stays
 
 __all__ = ["regroup"]
 
@@ -175,10 +176,7 @@ def _waits(value: Expr, waiting: set[Variable]) -> bool:
 def _may_move(between: Sequence[Stmt], values: Sequence[Expr]) -> bool:
     """Are these values the same after those statements?"""
     changed = locals_updated(walk_statements(tuple(between)))
-    return all(
-        isinstance(value, Const) or (isinstance(value, Local) and value.variable not in changed)
-        for value in values
-    )
+    return all(stays(value, changed) for value in values)
 
 
 def _chosen_last(body: tuple[Stmt, ...], pipes: Pipes) -> tuple[Stmt, ...]:
@@ -195,7 +193,7 @@ def _chosen_last(body: tuple[Stmt, ...], pipes: Pipes) -> tuple[Stmt, ...]:
                 steps = _steps(body, chosen)
             case _:
                 continue
-        if not steps or not all(_stays(each, waiting | updated) for each in (one, other)):
+        if not steps or not all(stays(each, waiting | updated) for each in (one, other)):
             continue
         new = _both_ways(body, stmt, steps, Local(test), (one, other))
         if _waited(new, carried, pipes) + GAINED <= _waited(body, carried, pipes) and _is_free(
@@ -203,10 +201,6 @@ def _chosen_last(body: tuple[Stmt, ...], pipes: Pipes) -> tuple[Stmt, ...]:
         ):
             return _chosen_last(new, pipes)
     return body
-
-
-def _stays(value: Expr, changing: Collection[Variable]) -> bool:
-    return isinstance(value, Const) or (isinstance(value, Local) and value.variable not in changing)
 
 
 def _steps(body: Sequence[Stmt], chosen: Variable) -> tuple[Define, ...]:

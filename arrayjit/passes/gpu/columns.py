@@ -48,7 +48,7 @@ from ..analysis.access import Ranges, effects
 from ..analysis.copies import Copying, copy_body
 from ..analysis.strides import affine_accesses, stride
 from ..analysis.trips import lesser
-from .nests import Grids, Nest, accumulated, flat, nest_of
+from .nests import Grids, Nest, accumulated, flat, nest_of, power_of_two
 
 __all__ = ["by_columns", "identity", "limits"]
 
@@ -79,7 +79,7 @@ def by_columns(nest: Nest, gpu: GpuCaps, ranges: Ranges) -> Grids | None:
     if program is None:
         return None
     points, rows = nest.points(ranges), program.rows(ranges)
-    width = min(gpu.warp, _power(program.columns.trips or gpu.warp))
+    width = min(gpu.warp, power_of_two(program.columns.trips or gpu.warp))
     shared, least = THREADS // width, max(2, gpu.warp // width)
     while shared > least and rows < SHARED_ROWS * shared:
         shared //= 2
@@ -95,17 +95,12 @@ def by_columns(nest: Nest, gpu: GpuCaps, ranges: Ranges) -> Grids | None:
         return Grids((built.grid(),), built.placement, reason)
     making, tensors, rest = _in_parts(program, count)
     first = _Blocks(making, width, shared)
-    second = _Blocks(rest, width, max(min(shared, _power(count) // SHARED_ROWS), gpu.warp // width))
+    second = _Blocks(rest, width, max(min(shared, power_of_two(count) // SHARED_ROWS), gpu.warp // width))
     placement = {tensor: Place(PlaceKind.ARENA, "blocks form parts of a sum") for tensor in tensors}
     launches = first.grid(), second.grid()
     return Grids(
         launches, {**placement, **first.placement, **second.placement}, f"{reason}, in {count} parts"
     )
-
-
-def _power(count: int) -> int:
-    """The least power of two that is no less."""
-    return 1 << max(count - 1, 0).bit_length()
 
 
 @frozen

@@ -47,7 +47,7 @@ from ..analysis.strides import affine_accesses, stride
 from ..analysis.trips import about
 from ..analysis.work import UNKNOWN_TRIPS
 
-__all__ = ["Grids", "Nest", "accumulated", "contiguous", "flat", "nest_of", "width"]
+__all__ = ["Grids", "Nest", "accumulated", "contiguous", "flat", "nest_of", "power_of_two", "width"]
 
 
 @frozen
@@ -119,6 +119,11 @@ def contiguous(body: tuple[Stmt, ...], symbol: Symbol) -> int:
     times."""
     return sum(1 + 3 * is_store for tensor, index, is_store in affine_accesses(body)
                if stride(tensor, index, symbol) in (1, -1))  # fmt: skip
+
+
+def power_of_two(count: int) -> int:
+    """The least one that is no less."""
+    return 1 << max(count - 1, 0).bit_length()
 
 
 def flat(nest: Nest) -> For:

@@ -48,7 +48,7 @@ from ...ir.tensor import Tensor
 from ...ir.walk import nodes_in, rewrite_expressions, transform
 from ..analysis.copies import copy_body
 from ..analysis.strides import affine_accesses, stride
-from .nests import Grids, Nest, flat
+from .nests import Grids, Nest, flat, power_of_two
 
 __all__ = ["by_windows"]
 
@@ -170,11 +170,6 @@ def _near(body: tuple[Stmt, ...], symbol: Symbol) -> int:
     )
 
 
-def _power(count: int) -> int:
-    """The least power of two that is no less."""
-    return 1 << max(count - 1, 0).bit_length()
-
-
 # transposes
 
 
@@ -190,9 +185,9 @@ def _transposed(nest: Nest, columns: For) -> _Cutting | None:
         return None
     smallest = min(load.tensor.dtype.itemsize for load in loads)
     edge = EDGE if smallest >= WORD else SMALL_EDGE
-    height, width = (min(edge, _power(loop.trips or 0)) for loop in (rows, columns))
-    height = max(height, min(edge * edge // width, _power(rows.trips or 0)))
-    width = max(width, min(edge * edge // height, _power(columns.trips or 0)))
+    height, width = (min(edge, power_of_two(loop.trips or 0)) for loop in (rows, columns))
+    height = max(height, min(edge * edge // width, power_of_two(rows.trips or 0)))
+    width = max(width, min(edge * edge // height, power_of_two(columns.trips or 0)))
     axes = (_Axis(rows, height), _Axis(columns, width))
     windows: list[tuple[_Window, Mapping[Load, Mapping[Symbol, int]]]] = []
     for load in loads:
@@ -245,7 +240,7 @@ def _stencil(nest: Nest, columns: For) -> _Cutting | None:
         return None
     sizes = STENCILS[len(again)]
     axes = tuple(
-        _Axis(loop, min(size, _power(loop.trips or 0)))
+        _Axis(loop, min(size, power_of_two(loop.trips or 0)))
         for loop, size in zip((*again, columns), sizes, strict=True)
     )
     groups = _groups(loads, axes)

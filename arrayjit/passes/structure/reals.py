@@ -38,7 +38,7 @@ from ...ir.conditions import compare
 from ...ir.definitions.complexes import PARTS, phase
 from ...ir.definitions.terms import Term
 from ...ir.dtype import BOOL, I64, DType
-from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, constant, dtype_of
+from ...ir.expr import Apply, Cast, Const, Expr, ExprBuilder, Gather, Index, Load, Local, constant, dtype_of
 from ...ir.index import Affine, Symbol
 from ...ir.ops import OPS, PART_OPS
 from ...ir.resolve import resolve
@@ -457,7 +457,7 @@ def _renewed(assign: Assign) -> Assign:
     return replace(other, loops=tuple((symbols[symbol], extent) for symbol, extent in other.loops))
 
 
-class _Builder:
+class _Builder(ExprBuilder):
     """Definitions over expressions."""
 
     def op(self, name: str, *args: Expr) -> Expr:
@@ -465,17 +465,8 @@ class _Builder:
             return Apply(PART_OPS[name], args, dtype_of(args[0]))
         return _apply(name, *args)
 
-    def const(self, value: bool | int | float, dtype: DType) -> Expr:
-        return constant(value, dtype)
-
     def cast(self, value: Expr, dtype: DType) -> Expr:
         return _cast(value, dtype)
-
-    def dtype(self, value: Expr) -> DType:
-        return dtype_of(value)
-
-    def known(self, value: Expr) -> bool | int | float | None:
-        return value.value if isinstance(value, Const) else None
 
 
 def _apply(name: str, *args: Expr) -> Apply:

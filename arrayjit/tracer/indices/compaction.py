@@ -23,7 +23,7 @@ from ...ir.ops import op
 from ..record.selections import Selection
 from ..record.trace import Body, Trace, current_trace, user_location
 from ..values.array import SymbolicArray, describe
-from ..values.elementwise import cast
+from ..values.elementwise import always, cast
 from ..values.extents import most, product
 from .masked import equal_selection
 
@@ -54,14 +54,14 @@ def compacted(array: SymbolicArray, dtype: DType, bodies: Sequence[Body]) -> tup
     total = _number(mask, room, trace)
     results = [trace.window((total,), dtype, "selected") for _ in bodies]
     reached = trace.window((), I64, "reached")
-    trace.store(reached, _always(zero))
+    trace.store(reached, always(zero))
     with ExitStack() as loops:
         position = tuple(loops.enter_context(trace.loop(0, extent)) for extent in mask.cells.shape)
         at = trace.bind(reached.load(()), 0, room)
         for result, body in zip(results, bodies, strict=True):
-            trace.store(result.remap((), (), (at,)), _always(body(position)))
+            trace.store(result.remap((), (), (at,)), always(body(position)))
         selected = Cast(mask.load(position), I64)
-        trace.store(reached, _always(Apply(op("add"), (reached.load(()), selected), I64)))
+        trace.store(reached, always(Apply(op("add"), (reached.load(()), selected), I64)))
     loop = trace.statements[-1]
     values = {result.tensor: body for result, body in zip(results, bodies, strict=True)}
     trace.selections[id(loop)] = Selection(loop, mask.cells, total, values)
@@ -85,7 +85,3 @@ def _number(mask: SymbolicArray, room: int | None, trace: Trace) -> Affine:
 
 def _coordinate(axis: int) -> Body:
     return lambda position: Index(position[axis])
-
-
-def _always(value: Expr) -> Body:
-    return lambda _: value

@@ -39,6 +39,7 @@ from .rows import LISTS, Rows, rows_of, table_of
 
 __all__ = [
     "Operand",
+    "always",
     "as_array",
     "as_operand",
     "as_stored",
@@ -249,7 +250,7 @@ def store(
         shape = broadcast(shape, shape_of(mask))
     if out is None:
         if mask is not None:
-            body = _either(_cells(mask, BOOL), body, _always(literal(0, dtype)), dtype)
+            body = _either(_cells(mask, BOOL), body, always(literal(0, dtype)), dtype)
             like = (*like, *views_of((mask,)))
         order = kept_order(len(shape), like)
         return SymbolicArray(trace.compute(shape, dtype, body, order=order), trace, is_scalar=not shape)
@@ -404,13 +405,13 @@ def _comparison_with_integer(op: Op, values: Sequence[Operand], inputs: Sequence
         if type(value) is int:
             low, high = limits(kind)
             if not low <= value <= high:
-                return _always(_verdict(op, value, place))
+                return always(_verdict(op, value, place))
         elif type(value) is SymbolicArray and value.weak is int and kind is not I64:
             if kind.bits < I64.bits:
                 return _applied(op, values, (I64, I64), BOOL)
             negative = compare("less", value.load(()), Const(0, I64))
-            beyond = _always(_verdict(op, -1, place))
-            return _either(_always(negative), beyond, _applied(op, values, inputs, BOOL), BOOL)
+            beyond = always(_verdict(op, -1, place))
+            return _either(always(negative), beyond, _applied(op, values, inputs, BOOL), BOOL)
     return None
 
 
@@ -419,7 +420,8 @@ def _verdict(op: Op, beyond: int, place: int) -> Const:
     return Const(bool(op.ref(0, beyond) if place else op.ref(beyond, 0)), BOOL)
 
 
-def _always(value: Expr) -> Callable[[tuple[Affine, ...]], Expr]:
+def always(value: Expr) -> Callable[[tuple[Affine, ...]], Expr]:
+    """A body with this value in every cell."""
     return lambda _: value
 
 
