@@ -28,16 +28,10 @@ class CDriver(CpuDriver):
         return c_compiler().assembly(code, self._cpu)
 
 
-class ParallelCDriver(WorkerDriver):
+class ParallelCDriver(CDriver, WorkerDriver):
     """The same with devices that work on their own."""
 
     def __init__(self, name: str, devices: int = 1, cpu: str = "") -> None:
-        super().__init__(name, devices)
+        WorkerDriver.__init__(self, name, devices)
         self._cpu = cpu or cpu_wanted()
         c_compiler()
-
-    def _image(self, code: Code, seconds: dict[str, float]) -> Image:
-        return c_compiler().image(code, self._cpu, seconds)
-
-    def assembly(self, code: Code) -> str:
-        return c_compiler().assembly(code, self._cpu)
