@@ -38,6 +38,9 @@ __all__ = [
 MANY = 8
 """Variants of a function after which its user is told."""
 
+SHARE = 0.01
+"""The share of a compilation from which on a phase is told by itself."""
+
 _LIBRARIES = (
     os.path.dirname(os.path.abspath(__file__)) + os.sep,
     os.path.dirname(os.__file__) + os.sep,
@@ -94,8 +97,7 @@ def log(miss: Miss) -> None:
     is_shown = compilations_shown()
     if is_shown or "logging" in sys.modules:
         level = logging.WARNING if is_shown else logging.INFO
-        text = "; ".join((_told(miss), *_place(miss)))
-        logging.getLogger("arrayjit").log(level, "compiled %s", text, extra={"miss": miss})
+        logging.getLogger("arrayjit").log(level, "compiled %s", miss, extra={"miss": miss})
 
 
 def warn_of_many(function: str, described: Sequence[Description], loc: Location | None) -> None:
@@ -118,23 +120,16 @@ def warn_of_many(function: str, described: Sequence[Description], loc: Location 
 
 
 def report(misses: Sequence[Miss]) -> str:
-    """Each compilation with its phases in milliseconds, the slowest first."""
-    blocks = []
-    for miss in misses:
-        phases = sorted(miss.phases.items(), key=lambda phase: -phase[1])
-        lines = [_told(miss), *(f"  {place}" for place in _place(miss)), *map(_phase, phases)]
-        blocks.append("\n".join(lines))
-    return "\n".join(blocks) or "nothing was compiled yet"
+    """Each compilation with its phases in milliseconds, the slowest first, and all short ones as one."""
+    lines = (line for miss in misses for line in (str(miss), *_phases(miss)))
+    return "\n".join(lines) or "nothing was compiled yet"
 
 
-def _told(miss: Miss) -> str:
-    return f"{miss.function} for {miss.target}, {miss.milliseconds:.1f} ms: {miss.reason}"
-
-
-def _place(miss: Miss) -> list[str]:
-    return [f"called at {miss.loc}"] if miss.loc else []
-
-
-def _phase(phase: tuple[str, float]) -> str:
-    name, seconds = phase
-    return f"{seconds * 1e3:10.2f}  {name}"
+def _phases(miss: Miss) -> Iterator[str]:
+    enough = SHARE * sum(miss.phases.values())
+    long = {name: seconds for name, seconds in miss.phases.items() if seconds >= enough}
+    for name, seconds in sorted(long.items(), key=lambda phase: -phase[1]):
+        yield f"{seconds * 1e3:10.2f}  {name}"
+    rest = [seconds for name, seconds in miss.phases.items() if name not in long]
+    if rest:
+        yield f"{sum(rest) * 1e3:10.2f}  {len(rest)} others"

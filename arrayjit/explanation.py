@@ -167,10 +167,18 @@ def _with_outlines(nests: Sequence[Nest], kernel: Kernel) -> tuple[Nest, ...]:
         if best[0] or best[1]:
             outlines[-best[2]] += waiting
             waiting = []
-    pairs = zip(nests, outlines, strict=True)
-    return tuple(
-        Nest(nest.around, nest.assignments, nest.stored, tuple(_squeezed(outline))) for nest, outline in pairs
-    )
+    out: list[Nest] = []
+    for nest, outline in zip(nests, outlines, strict=True):
+        if out and not outline and not out[-1].outline and out[-1].around == nest.around:
+            last = out.pop()  # neighbours without loops, which are numbers, are told as one
+            out.append(Nest(last.around, last.assignments + nest.assignments, last.stored | nest.stored))
+        else:
+            out.append(Nest(nest.around, nest.assignments, nest.stored, tuple(_squeezed(outline))))
+    return tuple(out)
+
+
+_NUMBER, _WHERE_READ = "a single number", "computed where it is read"
+_SEVERAL = {_NUMBER: "single numbers", _WHERE_READ: "computed where they are read"}
 
 
 def _elsewhere(
@@ -180,7 +188,7 @@ def _elsewhere(
     members = {id(one) for nest in nests for one in nest.assignments}
     left = assigned(inlined.body)
     return [
-        (one, "single numbers" if one.into.storage in left else "computed where it is read")
+        (one, _NUMBER if one.into.storage in left else _WHERE_READ)
         for one in assignments
         if id(one) not in members
     ]
@@ -245,7 +253,10 @@ def _around(stmt: Stmt) -> str:
 
 def _overview(count: int, nests: Sequence[Nest], elsewhere: Sequence[tuple[Assign, str]]) -> Sequence[str]:
     fates = Counter(fate for _, fate in elsewhere)
-    rest = "".join(f"; {number} {fate}" for fate, number in fates.items())
+    rest = "".join(
+        f"; {number} is {fate}" if number == 1 else f"; {number} are {_SEVERAL[fate]}"
+        for fate, number in fates.items()
+    )
     return (f"{_counted(count, 'assignment')} became {_counted(len(nests), 'loop nest')}{rest}",)
 
 

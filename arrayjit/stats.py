@@ -44,6 +44,10 @@ class Miss:
     function: str = ""
     phases: Mapping[str, float] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        place = f"; called at {self.loc}" if self.loc else ""
+        return f"{self.function} for {self.target}, {self.milliseconds:.1f} ms: {self.reason}{place}"
+
 
 @frozen
 class Stats:
@@ -53,6 +57,11 @@ class Stats:
     misses: int
     compiles: int
     reasons: tuple[Miss, ...]
+
+    def __str__(self) -> str:
+        """A line of counts, and one for each miss."""
+        counts = f"hits: {self.hits}, misses: {self.misses}, compiles: {self.compiles}"
+        return "\n".join((counts, *(f"  {miss}" for miss in self.reasons)))
 
 
 def describe_call(

@@ -43,16 +43,36 @@ def test_the_report_has_each_compilation_with_its_phases(target, monkeypatch, tm
     f(np.ones(3)), f(np.ones(4, "f4"))
     first, second = re.split(r"\n(?=scaled)", f.compile_report())
     assert first.startswith(f"scaled for {target}, ")
-    assert "ms: first call\n  called at " in first
-    assert __file__ in first
+    assert f"ms: first call; called at {__file__}" in first
     assert "x: float64[3] -> float32[4]" in second
-    phases = {row.split()[-1] for row in first.splitlines()[2:]}
+    phases = f.stats().reasons[0].phases.keys()
+    assert {row.split()[-1] for row in first.splitlines()[1:]} <= {*phases, "others"}
     assert phases >= {"trace", "lower", "emit"}
     if target != "interp":
         assert phases >= {"codegen", "link"}
         again = arrayjit.jit(scaled, target=target)
         again(np.ones(3))
         assert {"recall call", "recall code", "link"} == again.stats().reasons[0].phases.keys()
+
+
+def test_short_phases_are_reported_as_one():
+    phases = {"trace": 0.003, "fuse": 0.0001, "emit": 0.05, "place": 0.0002}
+    miss = arrayjit.Miss("first call", "llvm", 54.0, None, "scaled", phases)
+    head, *rows = compilations.report([miss]).splitlines()
+    assert head == str(miss) == "scaled for llvm, 54.0 ms: first call"
+    assert [row.split(None, 1) for row in rows] == [
+        ["50.00", "emit"],
+        ["3.00", "trace"],
+        ["0.30", "2 others"],
+    ]
+
+
+def test_stats_are_told_in_a_line_for_each_miss():
+    f = arrayjit.jit(scaled)
+    f(np.ones(3)), f(np.ones(3)), f(np.ones(4))
+    counts, *misses = str(f.stats()).splitlines()
+    assert counts == "hits: 1, misses: 2, compiles: 2"
+    assert [miss.strip() for miss in misses] == list(map(str, f.stats().reasons))
 
 
 def test_phases_add_up_to_most_of_the_time():

@@ -136,7 +136,7 @@ def test_an_assignment_that_is_inlined_is_told() -> None:
         return shifted[1:] * shifted[:-1]
 
     told = arrayjit.jit(program).explain(x10)
-    assert "2 assignments became 1 loop nest; 1 computed where it is read" in told
+    assert "2 assignments became 1 loop nest; 1 is computed where it is read" in told
     assert "inline: t: f64[10] (at +1) is computed where it is read" in decided(program, x10)
 
 

@@ -293,7 +293,8 @@ class _Sweeping:
             return [stmt for one in group for stmt in self.alone(one.stmt)]
         names = ", ".join(dict.fromkeys(str(made) for one in long for made in one.does.writes))
         last = long[-1].behind - long[0].behind
-        self.notes.append(f"sweep: {names}: {len(long)} nests in one, the last {last} rows behind the first")
+        rows = f"{last} row" + "s" * (last != 1)
+        self.notes.append(f"sweep: {names}: {len(long)} nests in one, the last {rows} behind the first")
         begin, end = span(group)
         return (
             *(stmt for one in group for stmt in part(one, one.first, begin)),
