@@ -21,7 +21,6 @@ from .ir.loops import (
     If,
     Kernel,
     LoopKind,
-    PlaceKind,
     Stmt,
     Store,
     While,
@@ -294,11 +293,9 @@ def _place(assign: Assign) -> str:
 
 def _memory(kernel: Kernel) -> Iterator[str]:
     """What is stored that nobody outside sees, and why."""
-    kinds = {PlaceKind.ARENA: "the workspace", PlaceKind.SCRATCH: "each thread's workspace"}
     places: Counter[str] = Counter()
     for tensor, place in kernel.placement.items():
-        where = kinds.get(place.kind, f"the {place.kind.value}")
-        places[f"  {tensor}: {tensor.nbytes} bytes in {where}: {place.reason}"] += 1
+        places[f"  {tensor}: {tensor.nbytes} bytes in {place.kind.words}: {place.reason}"] += 1
     yield from _times(places) if places else ("  arguments and results only",)
     if kernel.arena_bytes:
         yield f"  the workspace has {kernel.arena_bytes} bytes"

@@ -363,6 +363,21 @@ class PlaceKind(Enum):
     SCRATCH = "scratch"  # memory of the thread that runs an iteration, which makes it anew
     BUFFER = "buffer"  # the context's buffer: parameters
 
+    @property
+    def words(self) -> str:
+        """What users are told."""
+        return _PLACES[self]
+
+
+_PLACES = {
+    PlaceKind.STACK: "the stack",
+    PlaceKind.SHARED: "the memory of a block",
+    PlaceKind.OWN: "registers of a block's threads",
+    PlaceKind.ARENA: "the workspace",
+    PlaceKind.SCRATCH: "each thread's workspace",
+    PlaceKind.BUFFER: "a buffer",
+}
+
 
 @frozen
 class Place:

@@ -50,7 +50,7 @@ def lifetimes(kernel: Kernel, caps: Caps) -> Kernel:
     size = _rounded(arena) + _rounded(scratch) if scratch else arena
     if placement == kernel.placement and size == kernel.arena_bytes:
         return kernel
-    note = f"lifetimes: temporaries in the arena: {len(alive)}, which share {size} bytes"
+    note = f"lifetimes: temporaries in the workspace: {len(alive)}, which share {size} bytes"
     return replace(kernel, placement=placement, arena_bytes=size, notes=(*kernel.notes, note))
 
 

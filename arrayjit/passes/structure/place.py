@@ -76,7 +76,7 @@ class _Plan:
             self.sequential.update(frame.loop.symbol for frame in common if frame.loop)
         kind = self.memory(home)
         self.placement[home] = Place(kind, reason)
-        self.notes.append(f"place: {home} is in the {kind.value}: {reason}")
+        self.notes.append(f"place: {home} is in {kind.words}: {reason}")
 
     def memory(self, tensor: Tensor) -> PlaceKind:
         """The stack while it lasts, else the arena."""
