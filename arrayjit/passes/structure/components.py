@@ -1,4 +1,4 @@
-"""components: two or three cells that an iteration makes for itself are temporaries of their own.
+"""components: a few cells that an iteration makes for itself are temporaries of their own.
 
     for i in parallel(0, 400):                      for i in parallel(0, 400):
         s = 0.0                                         s = 0.0
@@ -10,9 +10,9 @@
             y[i, j] = multiply(f, t[i, j])              y[i, 0] = multiply(f, t0[i])
                                                         ...
 
-Each then is a variable. Rows of so few cells, which the next iteration uses again, would keep iterations in
-order, and pairs of points out of vectors. So are more cells along any axis, if every use says which one it
-is: those of a window that are put in order pair by pair.
+Each then is a variable, and iterations go in vectors instead of cells. Rows of so few cells, which the next
+iteration uses again, would keep iterations in order, and pairs of points out of vectors. So are more cells
+along any axis, if every use says which one it is: those of a window that are put in order pair by pair.
 """
 
 from __future__ import annotations
@@ -31,8 +31,18 @@ from ..analysis.uses import Use, common_path, uses_of_temporaries
 
 __all__ = ["components"]
 
-MOST = 3
+MOST = 8
 """So many components."""
+
+MOST_MIXED = 16
+"""So many where some uses say which one it is, and others stand in loops over all: a vector that is read from
+cells that were just stored one by one waits until they have reached memory."""
+
+ALWAYS = 3
+"""So many whatever loop is around; more of them go in vectors unless many iterations do so beside them."""
+
+BESIDE = 32
+"""The fewest iterations of a loop around that go in vectors better than more than these components."""
 
 MOST_KNOWN = 32
 """So many where every use says which one it is."""
@@ -98,10 +108,15 @@ def _has_few(tensor: Tensor, uses: Sequence[Use]) -> bool:
     place or in a short loop over them?"""
     if tensor.rank < 2 or tensor.wish is not None or not tensor.shape[-1].is_constant:
         return False
-    if not 2 <= tensor.shape[-1].constant <= MOST or any(use.tensor is not tensor for use in uses):
+    cells = tensor.shape[-1].constant
+    known = {use.index is not None and use.index[-1].is_constant for use in uses}
+    most = MOST if len(known) == 1 else MOST_MIXED
+    if not 2 <= cells <= most or any(use.tensor is not tensor for use in uses):
         return False
     around, row = _around(uses), uses[0].index
     if not around or around[-1].kind is not LoopKind.PARALLEL or row is None:
+        return False
+    if cells > ALWAYS and (around[-1].trips or BESIDE) < BESIDE:
         return False
     if Affine.of(around[-1].symbol) not in row[:-1]:
         return False
@@ -144,7 +159,7 @@ def _is_short(loop: For) -> bool:
     if loop.kind is not LoopKind.PARALLEL or loop.trips is None or not loop.lo.is_constant:
         return False
     plain = all(isinstance(stmt, (Comment, Define, Store, Update)) for stmt in loop.body)
-    return plain and loop.trips <= MOST and loop.trips * weight(loop.body) <= MOST_OPERATIONS
+    return plain and loop.trips <= MOST_MIXED and loop.trips * weight(loop.body) <= MOST_OPERATIONS
 
 
 def _written_out(body: tuple[Stmt, ...], loops: set[int]) -> tuple[Stmt, ...]:
