@@ -335,7 +335,8 @@ class JitFunction(Generic[P, R]):
             binding = Binding(traced.sources, traced.outputs)
             arrays = binding.arrays(leaves) if device is None else None
             build = tuning.tuned(build, self._making.tune, arrays)
-        variant = _linked(traced, build, device)
+        with garbage.resting():
+            variant = _linked(traced, build, device)
         if call is not None:
             call.remember(traced, build.code, build.key, leaves)
         return variant

@@ -2,7 +2,9 @@
 
 import gc
 import os
+import sys
 import threading
+import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -97,3 +99,33 @@ def test_a_new_process_does_not_wait_for_the_threads_of_the_old() -> None:
 def test_a_new_process_rests_where_its_own_thread_does() -> None:
     with resting():
         assert state_in_fork() == 0
+
+
+class Kept:
+    """The collector looks at it, as at what modules are made of."""
+
+
+def is_old(thing: object) -> bool:
+    return any(thing is other for other in gc.get_objects(generation=2))
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_what_is_made_while_modules_are_imported_is_old(
+    monkeypatch: pytest.MonkeyPatch, frozen: bool
+) -> None:
+    if frozen:
+        gc.freeze()
+    try:
+        with resting():
+            monkeypatch.setitem(sys.modules, "a_module_that_was_imported", types.ModuleType("a"))
+            kept = Kept()
+        assert is_old(kept) == (not frozen)
+        assert (gc.get_freeze_count() > 0) == frozen
+    finally:
+        gc.unfreeze()
+
+
+def test_what_is_made_otherwise_is_young() -> None:
+    with resting():
+        kept = Kept()
+    assert not is_old(kept)
