@@ -39,8 +39,14 @@ _PARTIAL = "partial-"
 _ABANDONED = 3600
 """Seconds after which nobody is still writing a file."""
 
+_WRITTEN = f"written-{getattr(os, 'getuid', int)()}"
+"""The file with a byte for each page that this user's processes wrote since one of them last looked how many
+bytes there are in all. To look at a folder of a gibibyte takes longer than the first call of a process."""
+
+_PAGE = 4096
+
 _EVERY = 16 << 20
-"""After so many bytes that this process wrote, and at the first, it looks how many there are in all."""
+"""After so many bytes, and at the first, they look again."""
 
 _KEPT = 0.9
 """Of the bytes that are allowed, once there are more."""
@@ -59,7 +65,6 @@ class Counters:
 
 counters = Counters()
 _lock = lock()
-_unseen_bytes = _EVERY  # written since this process last looked
 
 
 @frozen
@@ -190,12 +195,11 @@ def _entries(*, partial: bool = False) -> Iterator[tuple[pathlib.Path, os.stat_r
 
 def _make_room(nbytes: int) -> None:
     """Now and then, remove what is too much."""
-    global _unseen_bytes
-    with _lock:
-        _unseen_bytes += nbytes
-        if _unseen_bytes < _EVERY:
+    try:
+        if not _is_due(nbytes):
             return
-        _unseen_bytes = 0
+    except OSError:
+        return
     entries = []
     for place, status in _entries(partial=True):
         if not place.name.startswith(_PARTIAL):
@@ -208,6 +212,18 @@ def _make_room(nbytes: int) -> None:
             if total <= _KEPT * allowed:
                 break
             total -= size * _removed(place)
+
+
+def _is_due(nbytes: int) -> bool:
+    """Note so many bytes more; whether they are many, or the first of which there is a note."""
+    place = cache_folder() / _WRITTEN
+    is_first = not place.exists()
+    with place.open("ab", buffering=0) as file:
+        file.write(bytes(-(-nbytes // _PAGE)))
+        is_due = is_first or file.tell() * _PAGE >= min(_EVERY, cache_bytes() * (1 - _KEPT))
+        if is_due:
+            file.truncate(0)
+    return is_due
 
 
 def _count(name: str) -> int:

@@ -21,7 +21,6 @@ KEY = cache.key_for("a", 1)
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("ARRAYJIT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(cache, "counters", cache.Counters())
-    monkeypatch.setattr(cache, "_unseen_bytes", cache._EVERY)
     return tmp_path / "cache"
 
 
@@ -29,9 +28,7 @@ def test_what_was_remembered_is_recalled(folder):
     cache.remember("things", KEY, b"one\ntwo\0")
     assert cache.recall("things", KEY) == b"one\ntwo\0"
     assert cache.recall("others", KEY) is None
-    assert [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()] == [
-        (folder / "things" / KEY).relative_to(folder)
-    ]
+    assert list(folder.glob("*/*")) == [folder / "things" / KEY]
     assert cache.counters == cache.Counters(hits=1, misses=1, written=1)
 
 
@@ -160,6 +157,22 @@ def test_of_too_much_what_was_not_used_for_longest_goes(folder, monkeypatch):
     assert cache.recall("things", keys[0]) is not None
     cache.remember("things", cache.key_for("one more"), bytes(1000))
     assert [cache.recall("things", key) is not None for key in keys] == [True, False, False, *[True] * 6]
+
+
+def test_processes_look_at_the_folder_once_they_have_written_much_together(folder, monkeypatch):
+    looks = []
+    entries = cache._entries
+    monkeypatch.setattr(cache, "_entries", lambda **partial: looks.append(1) or entries(**partial))
+    monkeypatch.setattr(cache, "_EVERY", 1 << 20)
+    writer = "from arrayjit import cache; cache.remember('things', cache.key_for({}), bytes(500_000))"
+    cache.remember("things", KEY, bytes(5000))
+    assert len(looks) == 1
+    for number in range(2):
+        subprocess.run([sys.executable, "-c", writer.format(number)], check=True)
+        cache.remember("things", cache.key_for("more", number), bytes(10))
+        assert len(looks) == 1
+    cache.remember("things", cache.key_for("much"), bytes(50_000))
+    assert len(looks) == 2
 
 
 def test_what_a_killed_process_left_goes_in_time(folder, monkeypatch):
