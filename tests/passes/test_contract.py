@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import arrayjit
-from arrayjit.ir.assign import ArrayParam
+from arrayjit.ir.assign import ArrayParam, IndexParam
 from arrayjit.ir.code import Ahead, Caps, Pipes
 from arrayjit.ir.interp import run
 from arrayjit.ir.loops import For, LoopKind, Prefetch, walk_statements
@@ -43,8 +43,9 @@ LAYOUTS = {"a": ("a[i, k]", "a[k, i]"), "b": ("b[k, j]", "b[j, k]"), "y": ("y[i,
 ENDINGS = ("c", "maximum[f32](add[f32](c, d[j]), f32(1.0))", "add[f32]({y}, c)")
 
 
-def product(extents, layouts, ending):
-    """The text of a product with its factors and its result in these layouts."""
+def product(extents, layouts, ending, ranges=()):
+    """A product with its factors and its result in these layouts; the extents that only the run knows are
+    names, and have `ranges`."""
     cells = {name: LAYOUTS[name][number] for name, number in zip("aby", layouts, strict=True)}
     shapes = {
         name: ", ".join(str(extents[axis]) for axis in cell[2:-1].split(", ")) for name, cell in cells.items()
@@ -52,6 +53,8 @@ def product(extents, layouts, ending):
     parameters = ", ".join(f"{name}: read[f32, {shapes[name]}]" for name in "ab")
     parameters += f", d: read[f32, {extents['j']}], y: update[f32, {shapes['y']}]"
     value = ENDINGS[ending].format(y=cells["y"])
+    for name, (least, most) in dict(ranges).items():
+        parameters = f"{name}: index[{least}, {most + 1}], {parameters}"
     return parse(
         f"""
 def f({parameters}):
@@ -65,16 +68,19 @@ def f({parameters}):
     )
 
 
-def outcome(kernel):
-    generator = np.random.default_rng(5)
+def outcome(kernel, values=()):
+    """What a product leaves in all arrays, with such values of what only the run knows."""
+    generator, values = np.random.default_rng(5), dict(values)
+    symbols = (param.symbol for param in kernel.params if isinstance(param, IndexParam))
+    bindings = {symbol: values[symbol.hint] for symbol in symbols}
     arrays = {
-        param.tensor: generator.standard_normal([extent.constant for extent in param.tensor.shape]).astype(
-            "f"
-        )
+        param.tensor: generator.standard_normal(
+            [extent.evaluate(bindings) for extent in param.tensor.shape]
+        ).astype("f")
         for param in kernel.params
         if isinstance(param, ArrayParam)
     }
-    run(kernel, arrays)
+    run(kernel, arrays, bindings)
     return [array.tobytes() for array in arrays.values()]
 
 
@@ -91,6 +97,57 @@ def test_the_bits_are_those_of_the_loops_before(extents, layouts, ending, caps):
     verify_kernel(after)
     assert after is not before
     assert outcome(after) == outcome(before)
+
+
+RANGES = st.integers(16, 40).flatmap(
+    lambda most: st.integers(16, most).flatmap(
+        lambda least: st.tuples(st.just((least, most)), st.integers(least, most))
+    )
+)
+"""The least and the most that an extent may be, and what it is."""
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.fixed_dictionaries({"i": RANGES, "j": RANGES, "k": RANGES}),
+    st.sets(st.sampled_from("ijk"), min_size=1),
+    st.tuples(*3 * (st.integers(0, 1),)),
+    st.sampled_from(range(len(ENDINGS))),
+    st.sampled_from(MACHINES),
+)
+def test_so_it_is_where_only_the_run_knows_extents(ranges, counted, layouts, ending, caps):
+    extents = {axis: axis.upper() if axis in counted else value for axis, (_, value) in ranges.items()}
+    before = product(extents, layouts, ending, {axis.upper(): ranges[axis][0] for axis in sorted(counted)})
+    after = contract(before, caps)
+    verify_kernel(after)
+    assert after is not before
+    values = {axis.upper(): value for axis, (_, value) in ranges.items()}
+    assert outcome(after, values) == outcome(before, values)
+
+
+@settings(max_examples=15, deadline=None)
+@given(RANGES, RANGES, st.booleans(), st.sampled_from(MACHINES))
+def test_so_it_is_of_an_array_with_itself_where_only_the_run_knows_extents(rows, terms, transposed, caps):
+    shape, left, right = ("N, K", "a[i, k]", "a[j, k]") if transposed else ("K, N", "a[k, i]", "a[k, j]")
+    ends = ", ".join(
+        f"{name}: index[{least}, {most + 1}]" for name, ((least, most), _) in (("N", rows), ("K", terms))
+    )
+    before = parse(
+        f"""
+def f({ends}, a: read[f32, {shape}], y: write[f32, N, N]):
+    for i in parallel(0, N):
+        for j in parallel(0, N):
+            c: f32 = f32(0.0)
+            for k in parallel(0, K):
+                c = reduce(add, c, multiply[f32]({left}, {right}), fused=True)
+            y[i, j] = c
+"""
+    )
+    after = contract(before, caps)
+    verify_kernel(after)
+    assert after is not before
+    values = {"N": rows[1], "K": terms[1]}
+    assert outcome(after, values) == outcome(before, values)
 
 
 ROWS = {
@@ -156,7 +213,7 @@ def f(a: read[f32, {shape}], y: write[f32, {n}, {n}], z: write[f32, {n}, {n}]):
 """
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.integers(24, 40),
     st.integers(32, 40),

@@ -25,12 +25,14 @@ __all__ = [
     "blocks",
     "divisors",
     "enter",
+    "extent",
     "falls_into_parts",
     "fewest",
     "from_its_end",
     "from_zero",
     "greater",
     "lesser",
+    "quotient",
 ]
 
 SHORT = 16
@@ -103,6 +105,23 @@ def fewest(loop: For) -> int:
         return loop.trips
     least, _ = ((loop.hi - loop.lo) * loop.step).bounds({}) or (0, 0)
     return max(least, 0)
+
+
+def extent(loop: For) -> tuple[int, int] | None:
+    """How often the body of a loop with step 1 runs at least and at most; None if that is not known, or may
+    be not at all."""
+    span = None if loop.step != 1 else (loop.hi - loop.lo).bounds({})
+    return span if span is not None and span[0] >= 1 else None
+
+
+def quotient(hint: str, value: Affine, by: int, most: int, least: int = 0) -> tuple[tuple[Bind, ...], Affine]:
+    """A number that is 0 at least, divided by another one, `least` to `most`, after what finds it out."""
+    if by == 1:
+        return (), value
+    if value.is_constant:
+        return (), Affine.of(value.constant // by)
+    symbol = Symbol(hint, lower=least, upper=most + 1)
+    return (Bind(symbol, Apply(OPS["raw_divide"], (Index(value), Const(by, I64)), I64)),), Affine.of(symbol)
 
 
 def blocks(loop: For, size: int) -> tuple[tuple[Bind, ...], Affine]:

@@ -47,6 +47,7 @@ from dataclasses import field, replace
 from functools import partial
 
 from ...frozen import slotted
+from ...ir.conditions import compare, one_of
 from ...ir.dtype import I64, DType
 from ...ir.expr import Apply, Const, Expr, Index, Load, Local, Variable, dtype_of
 from ...ir.index import Affine, Symbol
@@ -57,7 +58,7 @@ from ...ir.walk import substitute
 from ..analysis.copies import Copying, copy_body, unless_once
 from ..analysis.repeats import may_repeat
 from ..analysis.strides import stride
-from ..analysis.trips import between, greater, lesser
+from ..analysis.trips import between, greater, lesser, quotient
 from .ahead import following, requests
 from .cuts import ZERO, Blocking, Onward, Panel, Rows, Strip, last_panel
 from .depths import Depth, all_terms, some_terms, unrolled
@@ -89,14 +90,13 @@ class _Blocked:
     def all(self) -> tuple[Stmt, ...]:
         """The product; iterations around it take turns with memory that they share."""
         product, cut = self.product, self.blocking
-        rows = product.rows.trips or 0
         if cut.block is None:
-            return nested(product.around, self.strips(rows), LoopKind.SEQUENTIAL if cut.left else None)
+            return nested(product.around, self.strips(), LoopKind.SEQUENTIAL if cut.left else None)
         if not cut.right:
-            return nested(product.around, self.blocks(rows, cut.block))
+            return nested(product.around, self.blocks(cut.block))
         outer, inner = product.around[: product.shared], product.around[product.shared :]
         packing = self.packed_right()
-        return nested(outer, (*packing, *nested(inner, self.blocks(rows, cut.block))), LoopKind.SEQUENTIAL)
+        return nested(outer, (*packing, *nested(inner, self.blocks(cut.block))), LoopKind.SEQUENTIAL)
 
     def kept(self, name: str, shape: tuple[int, ...], dtype: DType, kind: PlaceKind, reason: str) -> Tensor:
         tensor = Tensor.of(name, shape, dtype)
@@ -105,29 +105,42 @@ class _Blocked:
 
     # Strips and blocks
 
-    def strips(self, rows: int) -> tuple[Stmt, ...]:
+    def strips(self) -> tuple[Stmt, ...]:
         """All rows of one strip after the other."""
-        all_rows = Rows(ZERO, Affine.of(rows), rows)
+        rows = self.product.rows
+        all_rows = Rows(ZERO, rows.hi - rows.lo, self.product.height)
         before = self.packed_left(all_rows, PlaceKind.ARENA) if self.blocking.left else ()
         tiles = self.each_strip(lambda strip: self.tile(all_rows, strip), self.blocking.strip)
         return (*before, *tiles)
 
-    def blocks(self, rows: int, block: int) -> tuple[Stmt, ...]:
+    def blocks(self, block: int) -> tuple[Stmt, ...]:
         """All panels of one block of rows after the other."""
         symbol = Symbol("b")
-        start, count = Affine.of(symbol) * block, Affine.of(block)
-        before: tuple[Stmt, ...] = ()
-        if rows % block:
-            rest = Symbol("rows", lower=1, upper=block + 1)
-            before = (Bind(rest, lesser(count, rows - start)),)
-            count = Affine.of(rest)
-        here = Rows(start, count, block)
+        counting, blocks, here = self.each_block(symbol, block)
         packing = self.packed_left(here, PlaceKind.SCRATCH) if self.blocking.left else ()
         tiles = self.each_strip(
             lambda strip: self.tile(here, strip), self.blocking.strip, LoopKind.SEQUENTIAL
         )
-        blocks, body = Affine.of(-(-rows // block)), (*before, *packing, *tiles)
-        return unless_once(For(symbol, ZERO, blocks, body, LoopKind.PARALLEL))
+        body = (*here.before, *packing, *tiles)
+        return (*counting, *unless_once(For(symbol, ZERO, blocks, body, LoopKind.PARALLEL)))
+
+    def each_block(self, symbol: Symbol, block: int) -> tuple[tuple[Stmt, ...], Affine, Rows]:
+        """How many blocks there are, after what finds it out, and the rows of one. Of rows that only the run
+        counts, the last block has what is left, or what is a sliver less than a block more than that."""
+        rows, most, height = self.product.rows, self.product.height, self.blocking.rows
+        start, count, left = Affine.of(symbol) * block, Affine.of(block), rows.hi - rows.lo
+        if rows.trips is not None:
+            blocks = Affine.of(-(-most // block))
+            if most % block == 0:
+                return (), blocks, Rows(start, count, block)
+            rest = Symbol("rows", lower=1, upper=block + 1)
+            before = (Bind(rest, lesser(count, left - start)),)
+            return (), blocks, Rows(start, Affine.of(rest), block, before)
+        counting, blocks = quotient("blocks", left + (block - height), block, most // block + 1, least=1)
+        rest = Symbol("rows", lower=height, upper=block + height)
+        is_last = compare("less", Index(left - start), Const(block + height, I64))
+        before = (Bind(rest, one_of(is_last, Index(left - start), Index(count))),)
+        return counting, blocks, Rows(start, Affine.of(rest), block + height - 1, before)
 
     def each_strip(
         self,
@@ -137,7 +150,9 @@ class _Blocked:
     ) -> tuple[Stmt, ...]:
         """What `one` makes of a strip of panels, for all of them. If the last panel overlaps the one before,
         it goes along with all others if it is as wide, or is a strip of its own."""
-        columns, width = self.product.columns.trips or 0, self.blocking.columns
+        columns, width = self.product.width, self.blocking.columns
+        if self.product.columns.trips is None:
+            return self.each_open_strip(one, size, kind)
         if columns < width:
             return one(Strip(ZERO, Affine.of(columns), ZERO, Affine.of(1), 1, width))
         whole, rest = divmod(columns, width)
@@ -157,8 +172,29 @@ class _Blocked:
         out = unless_once(For(symbol, ZERO, Affine.of(-(-whole // size)), body, kind))
         if rest:
             once, fresh = Affine.of(1), 0 if may_repeat(self.product.epilogue) else lanes - rest
-            out += one(Strip(last, Affine.of(lanes), Affine.of(whole), once, 1, lanes, fresh))
+            out += one(Strip(last, Affine.of(lanes), Affine.of(whole), once, 1, lanes, Affine.of(fresh)))
         return out
+
+    def each_open_strip(
+        self, one: Callable[[Strip], tuple[Stmt, ...]], size: int, kind: LoopKind
+    ) -> tuple[Stmt, ...]:
+        """The same of columns that only the run counts: the last panel, which may overlap the one before, is
+        a strip of its own, and there may be no other."""
+        width, columns = self.blocking.columns, self.product.columns.hi - self.product.columns.lo
+        most = (self.product.width - 1) // width
+        binds, whole = quotient("whole", columns - 1, width, most)
+        counting, strips = quotient("strips", whole + (size - 1), size, -(-most // size))
+        symbol = Symbol("s")
+        number = Affine.of(symbol) * size
+        before, count = tuple[Stmt, ...](), Affine.of(1)
+        if size > 1:
+            some = Symbol("panels", lower=1, upper=size + 1)
+            before, count = (Bind(some, lesser(Affine.of(size), whole - number)),), Affine.of(some)
+        strip = Strip(number * width, count * width, number, count, min(size, most), width)
+        fresh = ZERO if may_repeat(self.product.epilogue) else (whole + 1) * width - columns
+        last = Strip(columns - width, Affine.of(width), whole, Affine.of(1), 1, width, fresh)
+        strips_of = For(symbol, ZERO, strips, (*before, *one(strip)), kind)
+        return (*binds, *counting, strips_of, *one(last))
 
     def may_overlap(self) -> bool:
         """Whether panels with columns in common may go one after the other in one loop: sums are not gone on
@@ -210,7 +246,7 @@ class _Blocked:
     def packed_right(self) -> tuple[Stmt, ...]:
         """All panels, one after the other."""
         width = self.blocking.columns
-        panels = -(-(self.product.columns.trips or 0) // width)
+        panels = -(-self.product.width // width)
         for total in self.product.sums:
             name, shape = f"{_name(total.right, 'right')}_panels", (panels, total.depth, width)
             reason = "all rows of a product read these columns"
@@ -239,7 +275,7 @@ class _Blocked:
     def copied_right(self, total: Sum, strip: Strip, terms: Depth) -> tuple[Stmt, ...]:
         """Panels of the right factor, row by row of it where these lie in memory one after the other."""
         columns, lane, along = self.product.columns, Symbol("l"), self.is_along(total)
-        width = min(strip.lanes, columns.trips or 0)
+        width = min(strip.lanes, self.product.width)
 
         def store(panel: Panel, value: Expr, lo: int, hi: int) -> For:
             cell = self.cell_right(panel, terms, lane)
@@ -309,14 +345,14 @@ class _Blocked:
         at_once = self.blocking.depth
         if total.depth <= at_once:
             return one(all_terms(total))
-        whole, part = total.depth // at_once, Symbol("part")
+        depth, part = total.length, Symbol("part")
+        counting, whole = quotient("whole", depth, at_once, total.depth // at_once)
         lo = Affine.of(part) * at_once
         body = one(some_terms(total, Affine.of(part), lo, lo + at_once))
-        parts = unless_once(For(part, ZERO, Affine.of(whole), body, LoopKind.PARALLEL))
-        if total.depth % at_once == 0:
+        parts = (*counting, *unless_once(For(part, ZERO, whole, body, LoopKind.PARALLEL)))
+        if whole * at_once == depth:
             return parts
-        last = some_terms(total, Affine.of(whole), Affine.of(whole * at_once), Affine.of(total.depth))
-        return (*parts, *one(last))
+        return (*parts, *one(some_terms(total, whole, whole * at_once, depth)))
 
     def copied_left(self, total: Sum, rows: Rows, target: Tensor, terms: Depth) -> tuple[Stmt, ...]:
         row = Symbol("r")
@@ -339,12 +375,12 @@ class _Blocked:
         lo = Affine.of(part) * at_once
         hi = lo + at_once
         before: tuple[Stmt, ...] = ()
-        if total.depth % at_once:
+        counting, parts = quotient("parts", total.length + (at_once - 1), at_once, -(-total.depth // at_once))
+        if parts * at_once != total.length:
             end = Symbol("end", lower=0, upper=total.depth + 1)
-            before, hi = (Bind(end, lesser(hi, Affine.of(total.depth))),), Affine.of(end)
-        parts = Affine.of(-(-total.depth // at_once))
+            before, hi = (Bind(end, lesser(hi, total.length)),), Affine.of(end)
         body = (*before, *one(partial(some_terms, total, Affine.of(part), lo, hi)))
-        return (For(part, ZERO, parts, body),)
+        return (*counting, For(part, ZERO, parts, body))
 
     # Slivers
 
@@ -353,9 +389,7 @@ class _Blocked:
         height = self.blocking.rows
         if rows.count.is_constant:
             return (), Affine.of(-(-rows.most // height))
-        count = Symbol("slivers", lower=1, upper=-(-rows.most // height) + 1)
-        quotient = Apply(OPS["raw_divide"], (Index(rows.count + (height - 1)), Const(height, I64)), I64)
-        return (Bind(count, quotient),), Affine.of(count)
+        return quotient("slivers", rows.count + (height - 1), height, -(-rows.most // height), least=1)
 
     def first_row(self, rows: Rows, sliver: Symbol) -> tuple[tuple[Stmt, ...], Affine]:
         """Where a sliver starts, after what finds it out."""
@@ -379,7 +413,7 @@ class _Blocked:
     def tiles_for(self, rows: Rows, strip: Strip) -> dict[Variable, Tensor]:
         """Where the sums of a tile are kept; none for those with which everything is done at once."""
         product, cut = self.product, self.blocking
-        is_whole = strip.lanes <= (product.columns.trips or 0)
+        is_whole = strip.lanes <= product.width
         at_once = product.ending is not None and (self.is_even() or may_repeat(product.epilogue))
         if is_whole and at_once and all(t.depth <= cut.depth for t in product.sums):
             return {}
@@ -390,7 +424,9 @@ class _Blocked:
 
     def is_even(self) -> bool:
         """Do slivers and panels have no cells in common, whose sums would end twice?"""
-        rows, columns, cut = self.product.rows.trips or 0, self.product.columns.trips or 0, self.blocking
+        rows, columns, cut = self.product.rows.trips, self.product.columns.trips, self.blocking
+        if rows is None or columns is None:
+            return False
         block = cut.block or rows
         return rows % block == block % cut.rows == columns % cut.columns == 0
 
@@ -480,8 +516,8 @@ class _Blocked:
                 offset = 1 - at_top if slant > 0 else at_top + (height - 1)
                 room, sliver = Symbol("room"), Symbol("sliver")
                 bound = Symbol("first" if slant > 0 else "end", lower=0, upper=-(-rows.most // height) + 1)
-                quotient = Apply(OPS["raw_divide"], (Index(Affine.of(room)), Const(height, I64)), I64)
-                binds += Bind(room, greater(offset, ZERO)), Bind(sliver, quotient)
+                number = Apply(OPS["raw_divide"], (Index(Affine.of(room)), Const(height, I64)), I64)
+                binds += Bind(room, greater(offset, ZERO)), Bind(sliver, number)
                 binds += between(bound, Affine.of(sliver), *ends)
                 ends[slant < 0] = Affine.of(bound)
         return tuple(binds), ends[0], ends[1]
@@ -539,7 +575,7 @@ class _Blocked:
 
     def columns_of(self, row: Affine, strip: Strip) -> tuple[tuple[Stmt, ...], Affine, Affine]:
         """The first new column of a row in a strip, and the end of these columns, after what finds out."""
-        ends = [Affine.of(strip.fresh), strip.width]
+        ends = [strip.fresh, strip.width]
         binds: list[Stmt] = []
         for number, bound in enumerate(self.product.within or ()):
             if bound.coefficient(self.product.rows.symbol):

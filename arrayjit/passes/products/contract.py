@@ -13,9 +13,10 @@
 
 `products` says what a product is, `blocking` how its loops look; here it is decided how it is cut. The sums
 of a sliver of rows and a panel of columns stay in vector registers. Every cell is computed by the very
-operations of before, in their order. Columns that are too few for vectors are the rows of the same product
-turned: `x.T @ y` of 1000 x 96 and 1000 x 10 float32 takes 0.5 of the time. So are many that lie term by term,
-of `x @ w.T`, where rows are few.
+operations of before, in their order. Extents that only the run knows are cut as the most that they may be:
+slivers, panels and blocks are counted there, and the last ones overlap. Columns that are too few for vectors
+are the rows of the same product turned: `x.T @ y` of 1000 x 96 and 1000 x 10 float32 takes 0.5 of the time.
+So are many that lie term by term, of `x @ w.T`, where rows are few.
 """
 
 from __future__ import annotations
@@ -28,36 +29,34 @@ from itertools import product as pairs
 
 from ...frozen import slotted
 from ...ir.code import Caps
-from ...ir.expr import Const, Load, dtype_of
+from ...ir.expr import Load
 from ...ir.index import Affine, Symbol
 from ...ir.loops import For, Kernel, LoopKind, Place, Stmt
 from ...ir.tensor import Tensor
 from ...ir.walk import rewrite_loops
 from ..analysis.access import Range, Ranges, distances, effects
 from ..analysis.copies import copy_body
-from ..analysis.strides import places, stride
+from ..analysis.strides import places
 from ..analysis.trips import enter
 from .ahead import requests_for
 from .blocking import blocked
-from .cuts import Blocking, last_panel
+from .cuts import Blocking
 from .depths import UNROLL
 from .in_place import MOST_ROWS, columns_in_place, is_run, is_vector, step_in
-from .products import Product, Sum, product_of
+from .products import Product, product_of
+from .slivers import (
+    ROOM,
+    has_slivers,
+    may_pad,
+    side_by_side,
+    sliver_sizes,
+    takes_copies,
+    term_of_slivers,
+    with_room,
+)
 from .symmetric import half
 
 __all__ = ["contract"]
-
-LATENCY = 8
-"""Fused multiply-adds that are under way at once; with fewer sums the units wait."""
-
-WIDE = 64
-"""Bytes of vectors into all lanes of which no plain load copies a number."""
-
-OVERHEAD = 0.6
-"""What a sliver costs beside them, per term."""
-
-TWICE = 16
-"""Sums of so many terms may be stored in a tile, and then where they belong, for the sake of one panel."""
 
 MANY_TERMS = 24
 """So many terms for each row at least make it worth to turn what is stored rather than columns: of half as
@@ -74,10 +73,6 @@ TURNED = 0.9
 
 ACROSS = 1.0
 """What it costs to store a number of the result across rows."""
-
-FAR = 0.06
-"""What it costs to read all rows of a sliver from the second cache for each panel. Of 600 x 600 float64 six
-by twice the columns take 0.86 of the time of twelve, of 768 and 1500 0.91, of 1000 x 1000 float32 0.9."""
 
 SEVERAL = 3
 """So many panels at least a sliver goes through before the next one does, where all rows take half of the
@@ -102,10 +97,6 @@ MANY = 96
 NEAR = 4
 """A left factor that is so many times as large as the second cache is still read anew for every panel where
 these are too few for the threads; else one that the last cache holds."""
-
-ROOM = 4
-"""One place of the first cache in so many is left to the panel's lines, and as much of the last cache to what
-is read and written beside the left factor."""
 
 BLOCK = 384
 """The rows of a block: so many that the time in which a panel comes from memory does not matter."""
@@ -214,7 +205,7 @@ def _part(rows: For, stmt: Stmt) -> For:
 def _pays(halved: Product, cut: Blocking) -> bool:
     """Are the slivers of one half of a product's cells enough fewer than those of all? Those on the diagonal
     are whole: about as many cells per row as a sliver has rows and columns."""
-    rows, (total,) = halved.rows.trips or 0, halved.sums
+    rows, (total,) = halved.height, halved.sums
     return DIAGONAL * (cut.rows + cut.columns) <= rows and total.depth >= DEEP
 
 
@@ -230,12 +221,12 @@ def _note(product: Product, cut: Blocking) -> str:
 def _is_narrow(product: Product, caps: Caps) -> bool:
     """Are the columns fewer than those of a panel, and better taken for rows?"""
     size = max(total.variable.dtype.itemsize for total in product.sums)
-    if product.within is not None or (product.columns.trips or 0) >= 2 * caps.vector_bytes // size:
+    if product.within is not None or product.width >= 2 * caps.vector_bytes // size:
         return False
     turned = product.turned()
     if columns_in_place(turned, caps) is None:
         return _effort(turned, caps) < TURNED * _effort(product, caps)
-    across = ACROSS * (product.rows.trips or 0) * (product.columns.trips or 0)
+    across = ACROSS * product.height * product.width
     return _effort(turned, caps) + across < TURNED * _effort(product, caps, short=True)
 
 
@@ -245,7 +236,7 @@ def _lies_by_terms(product: Product, caps: Caps) -> bool:
     read in place, as rows are, by a processor that sees far ahead. On Zen 5, `x @ w.T` of 32 and 2000 or 4096
     terms take 0.5 to 0.6 of the time in float64, of 16 and 32 rows, 784 terms and 100 columns 0.75 to 0.85.
     Not of results whose rows push one another out: 32 x 512 x 512 would take 1.2 times as long."""
-    rows, columns = product.rows.trips or 0, product.columns.trips or 0
+    rows, columns = product.height, product.width
     depth = max(total.depth for total in product.sums)
     size = max(total.variable.dtype.itemsize for total in product.sums)
     if caps.pipes.ahead < SEEN or product.within is not None:
@@ -266,18 +257,18 @@ def _lies_by_terms(product: Product, caps: Caps) -> bool:
 def _effort(product: Product, caps: Caps, short: bool = False) -> float:
     """About how long a product takes, in the time of two sums; of columns that are copied for sums of few
     terms, or that are too many, only if `short`."""
-    rows, columns = product.rows.trips or 0, product.columns.trips or 0
+    rows, columns = product.height, product.width
     size = max(total.variable.dtype.itemsize for total in product.sums)
-    lanes, copied = caps.vector_bytes // size, _copied(product, caps)
+    lanes, copied = caps.vector_bytes // size, takes_copies(product, caps)
     if min(rows, columns) < 2:
         return math.inf
     terms = sum(total.depth for total in product.sums)
     in_place = columns_in_place(product, caps)
     if in_place is not None:
-        term = _slivers(rows, columns, in_place.rows, in_place.columns, lanes, copied)
+        term = term_of_slivers(rows, columns, in_place.rows, in_place.columns, lanes, copied)
         return terms * (term + INTERLEAVED * columns / lanes)
-    height, width = _sizes(rows, columns, lanes, caps.registers, MOST_ROWS, copied, padded=_padded(product))
-    term = _slivers(rows, columns, height, width, lanes, copied)
+    height, width = sliver_sizes(product, lanes, caps.registers, MOST_ROWS, copied, padded=may_pad(product))
+    term = term_of_slivers(rows, columns, height, width, lanes, copied)
     across = [total for total in product.sums if not is_vector(total.right, product.columns)]
     if not short and any(
         total.depth < DEEP or total.depth * columns * size > caps.l2_bytes for total in across
@@ -294,10 +285,10 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
 
     What is packed next is not asked for if sums leave off for that alone, and rows are many or the last cache
     has it soon: 512 x 512 x 512 float64 take 0.92 to 0.95 of the time, 512 x 512 x 2048 float32 0.9."""
-    rows, columns = product.rows.trips or 0, product.columns.trips or 0
+    rows, columns = product.height, product.width
     depth = max(total.depth for total in product.sums)
     size = max(total.variable.dtype.itemsize for total in product.sums)
-    if min(rows, columns, depth) < 2:
+    if min(rows, columns, depth) < 2 or not has_slivers(product, caps.vector_bytes // size):
         return None
     in_place = (
         _terms_in_memory(product, rows, columns, depth, size, caps)
@@ -306,11 +297,11 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
     )
     if in_place is not None:
         return in_place
-    most = min(_side_by_side(total, product, caps) for total in product.sums)
-    copied, again = _copied(product, caps), depth * columns * size > caps.l2_bytes
-    near = _with_room(caps.l1_bytes) // (depth * size) if again else MOST_ROWS
-    lanes, padded = caps.vector_bytes // size, _padded(product)
-    height, width = _sizes(rows, columns, lanes, caps.registers, most, copied, near, padded)
+    most = min(side_by_side(total, product, caps) for total in product.sums)
+    copied, again = takes_copies(product, caps), depth * columns * size > caps.l2_bytes
+    near = with_room(caps.l1_bytes) // (depth * size) if again else MOST_ROWS
+    lanes, padded = caps.vector_bytes // size, may_pad(product)
+    height, width = sliver_sizes(product, lanes, caps.registers, most, copied, near, padded)
     along = all(is_vector(total.right, product.columns) for total in product.sums)
     panels = -(-columns // width)
     near_enough = caps.l1_bytes if rows >= REUSE else caps.l2_bytes
@@ -331,13 +322,13 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
             run, strip, at_once = near_run, near_strip, some
     row = (depth + columns) * size
     is_shared = caps.threads == 1 or panels >= STRIPS * caps.threads
-    far = _with_room(caps.l3_bytes) if is_shared else NEAR * caps.l2_bytes
+    far = with_room(caps.l3_bytes) if is_shared else NEAR * caps.l2_bytes
     block = None
     if depth * columns * size <= half and rows * row > caps.l2_bytes:
         block, run = _block(rows, height, max(height, half // row), caps), panels
     elif rows * at_once * size > far:
         block = _block(rows, height, BLOCK, caps)
-    if at_once == depth or block is not None:
+    if at_once == depth or block is not None or product.columns.trips is None:
         strip = run
     if block is not None:
         ahead = None
@@ -356,8 +347,11 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
 def _may_ask(product: Product) -> bool:
     """Is what panels are packed from read as it lies, by one sum over one loop for all rows?"""
     sums = product.sums
-    return product.within is None and all(
-        len(sums) == len(total.terms) == 1 and isinstance(total.right, Load) for total in sums
+    is_known = product.columns.trips is not None and not any(total.is_open for total in sums)
+    return (
+        product.within is None
+        and is_known
+        and all(len(sums) == len(total.terms) == 1 and isinstance(total.right, Load) for total in sums)
     )
 
 
@@ -389,8 +383,8 @@ def _terms_in_memory(
         for total in product.sums
     ):
         return None
-    copied = _copied(product, caps)
-    height, width = _sizes(rows, columns, caps.vector_bytes // size, caps.registers, MOST_ROWS, copied)
+    copied = takes_copies(product, caps)
+    height, width = sliver_sizes(product, caps.vector_bytes // size, caps.registers, MOST_ROWS, copied)
     strip, block = -(-columns // width), None
     if caps.threads > 1:
         part = _even(rows, caps.threads * (BLOCKS if product.within else 1), height)
@@ -432,7 +426,7 @@ def _rows_in_place(
     is_near = depth <= stay and 4 * depth * width * size < caps.l2_bytes
     if rows > MOST_ROWS and not (rows <= 2 * MOST_ROWS and is_near):
         return None
-    most = min((caps.registers - 1 - vectors) // vectors, _side_by_side(total, product, caps))
+    most = min((caps.registers - 1 - vectors) // vectors, side_by_side(total, product, caps))
     height = -(-rows // -(-rows // most))
     return Blocking(height, width, depth, 1, 1, None, False, False)
 
@@ -471,83 +465,6 @@ def _of_runs(run: int, whole: int, most: int) -> int:
 def _even(whole: int, parts: int, unit: int) -> int:
     """The size of so many parts, all but the last the same, in units."""
     return -(-whole // (parts * unit)) * unit
-
-
-def _side_by_side(total: Sum, product: Product, caps: Caps) -> int:
-    """The rows of a sliver at most: so many that the first cache holds a line of each, beside those of a
-    panel, where they are read in place. Rows of a power of two are a few of its places apart, and push one
-    another out: 12 rows of 4096 bytes take 1.1 times as long as 6 by twice the columns on one thread, and up
-    to 1.3 on two, where each set of the cache has 8 lines, and 1.03 to 1.14 times where it has 12."""
-    left = total.left
-    step: int | None = total.depth
-    if isinstance(left, Load) and is_run(total):
-        step = stride(left.tensor, left.index, product.rows.symbol)
-    if step is None:
-        return MOST_ROWS
-    return min(MOST_ROWS, _with_room(places(step * dtype_of(left).itemsize, caps)))
-
-
-def _with_room(size: int) -> int:
-    """What a cache of a size holds beside other things."""
-    return size - size // ROOM
-
-
-def _copied(product: Product, caps: Caps) -> bool:
-    """Does it take time to copy a row's factor into all lanes for several vectors? Where products and
-    additions are apart, they leave the widest vectors no unit for that; a single vector takes it from memory,
-    as an operand, for nothing (120 terms of 100 x 100 sums: 0.7 of the time)."""
-    return caps.vector_bytes == WIDE and any(total.update.accum is None for total in product.sums)
-
-
-def _padded(product: Product) -> bool:
-    """May sums of columns that are not there be formed, and are they long enough to be stored twice?"""
-    return product.within is None and all(
-        isinstance(total.start, Const) and total.depth >= TWICE for total in product.sums
-    )
-
-
-def _slivers(rows: int, columns: int, height: int, width: int, lanes: int, copied: bool) -> float:
-    """What a term of all slivers costs. Two sums take as long as two loads, of a row's factor or of a vector
-    of columns, or as a factor that is `copied` for several vectors."""
-
-    def each(width: int) -> float:
-        vectors = max(1, width // lanes)
-        copies = height if copied and vectors > 1 else 0
-        return max(height * vectors + copies, height + vectors, LATENCY) / 2 + OVERHEAD
-
-    panels = columns // width * each(width)
-    if columns % width:
-        panels += each(last_panel(columns, width))
-    return -(-rows // height) * panels
-
-
-def _sizes(
-    rows: int,
-    columns: int,
-    lanes: int,
-    registers: int,
-    side_by_side: int,
-    copied: bool,
-    near: int = MOST_ROWS,
-    padded: bool = False,
-) -> tuple[int, int]:
-    """The rows and the columns of a sliver: as many as there are registers for, or fewer if these leave less
-    over, or if only so many rows should be read side by side, or are `near` when the next panel reads them
-    again; then it may be wider. A panel of one vector that is `padded` may be wider than all columns."""
-
-    def cost(size: tuple[int, int]) -> tuple[float, int]:
-        height, width = size
-        again = 1 + FAR * max(0, height - near) / MOST_ROWS
-        return _slivers(rows, columns, height, width, lanes, copied) * again, -height * width
-
-    options = []
-    widths = [2 * lanes >> halvings for halvings in range((2 * lanes).bit_length() - 1)]
-    for width in widths if min(side_by_side, near) >= MOST_ROWS else (*widths, 4 * lanes):
-        vectors = max(1, width // lanes)
-        most = min(rows, (registers - 1 - vectors) // vectors, side_by_side)
-        if width <= columns or (padded and width <= lanes and width < 2 * columns):
-            options += [(height, width) for height in range(1, most + 1)]
-    return min(options, key=cost)
 
 
 def _block(rows: int, height: int, most: int, caps: Caps) -> int:

@@ -81,7 +81,7 @@ class Strip:
     count: Affine
     most: int
     lanes: int
-    fresh: int = 0
+    fresh: Affine = ZERO
     before: tuple[Stmt, ...] = ()
     place: Affine = ZERO
     last: Affine | None = None

@@ -37,12 +37,12 @@ def columns_in_place(product: Product, caps: Caps) -> Blocking | None:
     panel has the columns of two vectors, or of one, if lines of more push one another out. On Zen 5, `x @
     w.T` of 2 to 12 rows, 784 terms and 100 columns takes 0.45 to 0.7 of the time; of 4 rows, 2000 terms and
     1000 columns 0.46 in float32, 0.8 in float64. `x @ w` of 1000 rows, 784 terms and 4 columns takes 0.5."""
-    rows, columns = product.rows.trips or 0, product.columns.trips or 0
+    rows, columns = product.height, min(product.least[1], product.width)
     if not caps.transposes or product.within is not None or not 2 <= rows <= MOST_ROWS:
         return None
     size = max(total.variable.dtype.itemsize for total in product.sums)
     if not all(
-        _may_read(total, product.rows, caps) and _may_interleave(total, size) for total in product.sums
+        _may_read(total, product.rows, rows, caps) and _may_interleave(total, size) for total in product.sums
     ):
         return None
     lanes = caps.vector_bytes // size
@@ -56,12 +56,12 @@ def columns_in_place(product: Product, caps: Caps) -> Blocking | None:
     return Blocking(rows, width, depth, 1, 1, None, False, False)
 
 
-def _may_read(total: Sum, rows: For, caps: Caps) -> bool:
+def _may_read(total: Sum, rows: For, height: int, caps: Caps) -> bool:
     """May rows be read where they lie: term by term, or side by side or at all in a cache that holds them?"""
     if not isinstance(total.left, Load):
         return False
     near = caps.l2_bytes if is_vector(total.left, rows) else caps.l1_bytes
-    return is_run(total) or total.depth * (rows.trips or 0) * total.left.tensor.dtype.itemsize <= near
+    return is_run(total) or total.depth * height * total.left.tensor.dtype.itemsize <= near
 
 
 def _may_interleave(total: Sum, size: int) -> bool:

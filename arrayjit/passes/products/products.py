@@ -16,6 +16,7 @@ a row may have columns of its own, such as those of a triangle, `for j in parall
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -30,7 +31,7 @@ from ..analysis.access import Range, Ranges
 from ..analysis.costs import cost_of_nodes
 from ..analysis.inside import exists
 from ..analysis.strides import parallel_nest, stride
-from ..analysis.trips import enter
+from ..analysis.trips import enter, extent
 from ..analysis.values import in_place, written_out
 from .triangles import Rectangle, rectangles
 
@@ -67,11 +68,18 @@ class Sum:
 
     @property
     def depth(self) -> int:
-        """How many terms it has."""
-        total = 1
-        for loop in self.terms:
-            total *= loop.trips or 0
-        return total
+        """How many terms it has, at most."""
+        return math.prod(_most(loop) for loop in self.terms)
+
+    @property
+    def length(self) -> Affine:
+        """How many terms it has, of one loop."""
+        return self.terms[0].hi - self.terms[0].lo if len(self.terms) == 1 else Affine.of(self.depth)
+
+    @property
+    def is_open(self) -> bool:
+        """Does only the run know how many terms there are?"""
+        return any(loop.trips is None for loop in self.terms)
 
 
 @frozen
@@ -88,6 +96,21 @@ class Product:
     sums: tuple[Sum, ...]
     epilogue: tuple[Stmt, ...]
     within: tuple[Affine, Affine] | None = None
+
+    @property
+    def height(self) -> int:
+        """How many rows it has, at most."""
+        return _most(self.rows)
+
+    @property
+    def width(self) -> int:
+        """How many columns it has, at most."""
+        return _most(self.columns)
+
+    @property
+    def least(self) -> tuple[int, int]:
+        """How many rows and columns it has at least."""
+        return (extent(self.rows) or (0, 0))[0], (extent(self.columns) or (0, 0))[0]
 
     def turned(self) -> Product:
         """The same product, rows for columns."""
@@ -304,9 +327,8 @@ def _sum(loop: For, started: Mapping[Variable, Expr]) -> Sum | None:
     while len(terms[-1].body) == 1 and isinstance(terms[-1].body[0], For):
         terms.append(terms[-1].body[0])
     if any(
-        term.trips is None or term.step != 1 or not term.lo.is_constant or term.kind is LoopKind.VECTOR
-        for term in terms
-    ):
+        extent(term) is None or not term.lo.is_constant or term.kind is LoopKind.VECTOR for term in terms
+    ) or any(term.trips is None for term in terms[1:]):
         return None
     *before, update = terms[-1].body
     if not isinstance(update, Update) or not all(isinstance(stmt, Define) for stmt in before):
@@ -367,18 +389,21 @@ def _roles(loops: Sequence[For], body: Sequence[Stmt], sums: Sequence[Sum]) -> t
         loop
         for loop in loops
         if (loop.symbol in first) != (loop.symbol in second)
-        and loop.trips is not None
-        and loop.step == 1
+        and extent(loop) is not None
         and loop.lo.is_constant
     ]
     if not single:
         return None
-    columns = min(single, key=lambda loop: (not _is_along(body, loop.symbol), -(loop.trips or 0)))
+    columns = min(single, key=lambda loop: (not _is_along(body, loop.symbol), -_most(loop)))
     across = [loop for loop in single if (loop.symbol in first) != (columns.symbol in first)]
     if not across:
         return None
-    near = [loop for loop in across if (loop.trips or 0) >= ROWS]
-    return near[-1] if near else max(across, key=lambda loop: loop.trips or 0), columns
+    near = [loop for loop in across if _most(loop) >= ROWS]
+    return near[-1] if near else max(across, key=_most), columns
+
+
+def _most(loop: For) -> int:
+    return (extent(loop) or (0, 0))[1]
 
 
 def _is_along(body: Sequence[Stmt], symbol: Symbol) -> bool:
