@@ -362,6 +362,26 @@ def test_few_rows_ask_for_what_is_packed_next(rows, terms, columns, asks, reques
 
 
 @pytest.mark.parametrize(
+    ("rows", "columns", "sees", "packed"),
+    [
+        (15, 300, 0, False),
+        (64, 300, 0, True),
+        (64, 300, 190, False),
+        (96, 300, 190, True),
+        (40, 1024, 190, False),
+        (64, 1024, 190, True),
+    ],
+)
+def test_rows_that_a_processor_fetches_by_itself_pay_for_a_copy_where_they_are_many(
+    rows, columns, sees, packed
+):
+    caps = Caps(vector_bytes=64, registers=32, l1_bytes=48 << 10, l2_bytes=1 << 20, pipes=Pipes(ahead=sees))
+    kernel = contract(product({"i": rows, "j": columns, "k": 200}, (0, 0, 0), 0), caps)
+    verify_kernel(kernel)
+    assert any(tensor.label.startswith("b_panel") for tensor in kernel.placement) is packed
+
+
+@pytest.mark.parametrize(
     ("rows", "terms", "columns", "sees", "packed"),
     [
         (8, 768, 3072, 190, False),
