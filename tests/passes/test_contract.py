@@ -382,6 +382,24 @@ def test_rows_that_a_processor_fetches_by_itself_pay_for_a_copy_where_they_are_m
 
 
 @pytest.mark.parametrize(
+    ("rows", "columns", "terms", "sees", "padded"),
+    [
+        (64, 26, 100, 190, True),
+        (64, 26, 100, 95, False),
+        (40, 26, 100, 190, False),  # too few rows to make up for a copy
+        (64, 26, 30, 190, False),  # too few terms to be stored twice
+        (64, 24, 100, 190, False),
+    ],
+)
+def test_two_vectors_may_be_wider_than_all_columns(rows, columns, terms, sees, padded):
+    caps = Caps(vector_bytes=64, registers=32, l1_bytes=48 << 10, l2_bytes=1 << 20, pipes=Pipes(ahead=sees))
+    kernel = contract(product({"i": rows, "j": columns, "k": terms}, (0, 0, 0), 0), caps)
+    verify_kernel(kernel)
+    turned = any("few columns are taken for rows" in note for note in kernel.notes)
+    assert ("x 32 sums" in kernel.notes[-1] and not turned) is padded
+
+
+@pytest.mark.parametrize(
     ("rows", "terms", "columns", "sees", "packed"),
     [
         (8, 768, 3072, 190, False),

@@ -45,7 +45,9 @@ from .depths import UNROLL
 from .in_place import MOST_ROWS, columns_in_place, is_run, is_vector, step_in
 from .products import Product, product_of
 from .slivers import (
+    DEEP,
     ROOM,
+    SEEN,
     has_slivers,
     may_pad,
     side_by_side,
@@ -118,14 +120,8 @@ FEW = 96
 PLACES = 32
 """Rows of which the first cache holds fewer lines push one another out before they are read again."""
 
-SEEN = 128
-"""Operations behind one that waits; a processor that sees so many fetches lines of several terms at once."""
-
 DIAGONAL = 1.5
 """So many times the sides of a sliver are rows at least of whose columns half are worth leaving out."""
-
-DEEP = 32
-"""Sums of so many terms at least are worth being stored twice rather than formed twice."""
 
 UNEVEN = 1.02
 """What blocks cost whose rows are counted at run time, since the last has fewer."""
@@ -272,7 +268,9 @@ def _effort(product: Product, caps: Caps, short: bool = False) -> float:
     if in_place is not None:
         term = term_of_slivers(rows, columns, in_place.rows, in_place.columns, lanes, copied)
         return terms * (term + INTERLEAVED * columns / lanes)
-    height, width = sliver_sizes(product, lanes, caps.registers, MOST_ROWS, copied, padded=may_pad(product))
+    height, width = sliver_sizes(
+        product, lanes, caps.registers, MOST_ROWS, copied, padded=may_pad(product, caps)
+    )
     term = term_of_slivers(rows, columns, height, width, lanes, copied)
     across = [total for total in product.sums if not is_vector(total.right, product.columns)]
     if not short and any(
@@ -305,7 +303,7 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
     most = min(side_by_side(total, product, caps) for total in product.sums)
     copied, again = takes_copies(product, caps), depth * columns * size > caps.l2_bytes
     near = with_room(caps.l1_bytes) // (depth * size) if again else MOST_ROWS
-    lanes, padded = caps.vector_bytes // size, may_pad(product)
+    lanes, padded = caps.vector_bytes // size, may_pad(product, caps)
     height, width = sliver_sizes(product, lanes, caps.registers, most, copied, near, padded)
     along = all(is_vector(total.right, product.columns) for total in product.sums)
     panels = -(-columns // width)

@@ -18,7 +18,9 @@ from .in_place import MOST_ROWS, is_run
 from .products import Product, Sum
 
 __all__ = [
+    "DEEP",
     "ROOM",
+    "SEEN",
     "has_slivers",
     "may_pad",
     "side_by_side",
@@ -39,6 +41,15 @@ OVERHEAD = 0.6
 
 TWICE = 16
 """Sums of so many terms may be stored in a tile, and then where they belong, for the sake of one panel."""
+
+SEEN = 128
+"""Operations behind one that waits; a processor that sees so many fetches lines of several terms at once."""
+
+DEEP = 32
+"""Sums of so many terms at least are worth being stored twice rather than formed twice."""
+
+HIGH = 48
+"""So many rows make up for a panel that is copied for the sake of zeros beside it."""
 
 FAR = 0.06
 """What it costs to read all rows of a sliver from the second cache for each panel. Of 600 x 600 float64 six
@@ -86,14 +97,19 @@ def takes_copies(product: Product, caps: Caps) -> bool:
     return caps.vector_bytes == WIDE and any(total.update.accum is None for total in product.sums)
 
 
-def may_pad(product: Product) -> bool:
-    """May sums of columns that are not there be formed, and are they long enough to be stored twice?"""
-    is_known = product.columns.trips is not None
-    return (
-        product.within is None
-        and is_known
-        and all(isinstance(total.start, Const) and total.depth >= TWICE for total in product.sums)
-    )
+def may_pad(product: Product, caps: Caps) -> int:
+    """Of how many vectors a panel may be that is wider than all columns: may sums of columns that are not
+    there be formed, and are they long enough to be stored twice? Two vectors are one sliver where each would
+    be one, which loads every factor again. On Zen 5, 26 columns of 64 rows and 576 terms (a 3 x 3
+    convolution) take 0.8 of the time in float32, 13 of 300 rows and 200 terms 0.83 in float64; of fewer rows
+    or terms some take longer."""
+    if product.within is not None or product.columns.trips is None:
+        return 0
+    if not all(isinstance(total.start, Const) for total in product.sums):
+        return 0
+    depth = min(total.depth for total in product.sums)
+    is_wide = caps.pipes.ahead >= SEEN and product.height >= HIGH and depth >= DEEP
+    return 2 if is_wide else int(depth >= TWICE)
 
 
 def term_of_slivers(rows: int, columns: int, height: int, width: int, lanes: int, copied: bool) -> float:
@@ -118,11 +134,12 @@ def sliver_sizes(
     side_by_side: int,
     copied: bool,
     near: int = MOST_ROWS,
-    padded: bool = False,
+    padded: int = 0,
 ) -> tuple[int, int]:
     """The rows and the columns of a sliver: as many as there are registers for, or fewer if these leave less
     over, or if only so many rows should be read side by side, or are `near` when the next panel reads them
-    again; then it may be wider. A panel of one vector that is `padded` may be wider than all columns."""
+    again; then it may be wider. A panel of as many vectors as may be `padded` may be wider than all columns,
+    if these fill most of it."""
     (rows, columns), (fewest, narrowest) = (product.height, product.width), product.least
 
     def cost(size: tuple[int, int]) -> tuple[float, int]:
@@ -135,6 +152,7 @@ def sliver_sizes(
     for width in widths if min(side_by_side, near) >= MOST_ROWS else (*widths, 4 * lanes):
         vectors = max(1, width // lanes)
         most = min(fewest, (registers - 1 - vectors) // vectors, side_by_side)
-        if width <= narrowest or (padded and width <= lanes and width < 2 * columns):
+        fills = 2 * columns > width if width <= lanes else 4 * columns > 3 * width
+        if width <= narrowest or (width <= padded * lanes and fills):
             options += [(height, width) for height in range(1, most + 1)]
     return min(options, key=cost)
