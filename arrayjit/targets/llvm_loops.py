@@ -14,6 +14,7 @@ from ..ir.loops import (
     Comment,
     Fill,
     For,
+    If,
     Lap,
     LoopKind,
     Prefetch,
@@ -107,8 +108,10 @@ def filling(fill: Fill, memory: Memory) -> For:
 
 
 def is_short(branch: tuple[Stmt, ...]) -> bool:
-    """Whether all lanes may take a branch that is seldom taken, instead of those lanes one by one."""
-    return len(list(walk_statements(branch))) <= SHORT
+    """Whether all lanes may take a branch that is seldom taken, instead of those lanes one by one. Branches
+    in it, which are more seldom taken, are asked for themselves."""
+    inner = sum(len(list(walk_statements(stmt.body))) for stmt in branch if isinstance(stmt, If))
+    return len(list(walk_statements(branch))) - inner <= SHORT
 
 
 def widths(loop: For, changed: tuple[Variable, ...]) -> tuple[int, ...]:

@@ -66,3 +66,31 @@ def test_powers_that_are_zero_need_no_branch_for_small_ones(name: str, dtype: DT
 
     usual, lost = work(-1.5), work(-np.inf)
     assert lost - usual <= Counter(rarely=1, less=1, bitwise_or=1, bitwise_xor=1, where=1)
+
+
+def test_small_integers_need_few_rounds() -> None:
+    def work(name: str, x: int, y: int) -> int:
+        origins = Origins()
+        return origins.needed(origins.op(name, np.array([x, x]), np.array([y, y]))).total()
+
+    assert work("gcd", 60, 84) <= 130 < work("gcd", 2**61 - 1, 2**60 - 5)
+    assert work("power", 3, 5) <= 20 < work("power", 3, 500) <= 70 < work("power", -1, 2**40)
+
+
+@pytest.mark.parametrize("dtype", [F32, F64])
+def test_usual_powers_of_two_are_one_product(dtype: DType) -> None:
+    origins = Origins()
+    numbers, exponents = np.array([1.5, 0.0], dtype.numpy), np.array([-3, 9], np.int32)
+    needed = origins.needed(origins.op("ldexp", numbers, exponents))
+    assert needed["multiply"] == 1
+
+
+@pytest.mark.parametrize("name", ["log2", "log10"])
+@pytest.mark.parametrize("dtype", [F32, F64])
+@pytest.mark.parametrize("x", [0.0, -2.5, np.inf, np.nan])
+def test_logarithms_of_what_has_none_need_no_other_scale(name: str, dtype: DType, x: float) -> None:
+    def work(x: float) -> Counter[str]:
+        origins = Origins()
+        return origins.needed(origins.op(name, np.array([x, x], dtype.numpy)))
+
+    assert (work(x) - work(1.5)).total() <= 10

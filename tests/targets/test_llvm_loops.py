@@ -31,7 +31,7 @@ from arrayjit.ir.ops import op
 from arrayjit.ir.references import fma
 from arrayjit.ir.tensor import Tensor
 from arrayjit.targets.llvm import LlvmTarget
-from arrayjit.targets.llvm_loops import widths
+from arrayjit.targets.llvm_loops import is_short, widths
 
 SIZES = (0, 1, 7, 8, 9, 1000)
 
@@ -362,6 +362,14 @@ def test_a_branch_that_is_seldom_taken_is_laid_out_so(seldom):
     launch(kernel, "sync_llvm", [source, result])
     np.testing.assert_array_equal(result, np.where(source > 2, np.sqrt(source), source))
     assert ("branch_weights" in LlvmTarget("sync_llvm").emit(kernel).payload) == seldom
+
+
+def test_how_long_a_branch_is_takes_no_notice_of_what_is_more_seldom_in_it():
+    value = Variable("value", F64)
+    steps = (Update(value, call("sqrt", Local(value))),) * 40
+    inner = If(call("less", Const(2.0, F64), Local(value)), steps, seldom=True)
+    assert is_short((*steps, inner))
+    assert not is_short((*steps, *steps))
 
 
 def test_a_branch_that_all_lanes_take_stands_in_a_vector_loop():

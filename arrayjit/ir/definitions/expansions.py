@@ -335,11 +335,20 @@ def fmod(x: Term, y: Term) -> Term:
 def integer_power(x: Term, y: Term) -> Term:
     """Square and multiply, modulo the width. NumPy raises for negative exponents: whoever builds
     the program puts a Check before."""
-    result = where((y & 1) != 0, x, 1)
-    for bit in range(1, x.dtype.bits - (x.dtype.kind is Kind.INT)):
+    return _power_from(1, 3, where((y & 1) != 0, x, 1), x, y)
+
+
+def _power_from(start: int, end: int, result: Term, x: Term, y: Term) -> Term:
+    """The power, of whose exponent the bits before `start` are done; `x` is the power of the last of them.
+    Most exponents have few, and whether one has any from `end` on is asked before these are done."""
+    for bit in range(start, end):
         x = x * x
         result = where((y & (1 << bit)) != 0, result * x, result)
-    return result
+    width = x.dtype.bits - (x.dtype.kind is Kind.INT)
+    if end == width:
+        return result
+    has_more = y.op("raw_right_shift", end) != 0
+    return rarely(has_more, _power_from(end, min(end + 8, width), result, x, y), result)
 
 
 @definition
@@ -362,18 +371,25 @@ def _trailing_zeros(x: Term) -> Term:
 
 
 def _gcd(x: Term, y: Term) -> Term:
-    """Stein's algorithm on unsigned integers. With both odd, each round at least halves their product,
-    so two rounds per bit suffice."""
+    """Stein's algorithm on unsigned integers."""
     both = x | y
     some = where(both == 0, 1, both)
     left = _drop_trailing_zeros(where(x == 0, some, x))
     right = _drop_trailing_zeros(where(y == 0, some, y))
-    for _ in range(2 * x.dtype.bits - 1):
-        smaller = _pick("less", left, right)
-        difference = _pick("greater", left, right) - smaller
-        done = difference == 0
-        left, right = smaller, where(done, smaller, _drop_trailing_zeros(where(done, 1, difference)))
-    return where(both == 0, 0, left.op("raw_left_shift", _trailing_zeros(some)))
+    odd = _odd_gcd(left, right, 2 * x.dtype.bits - 1, 8)
+    return where(both == 0, 0, odd.op("raw_left_shift", _trailing_zeros(some)))
+
+
+def _odd_gcd(left: Term, right: Term, rounds: int, at_once: int) -> Term:
+    """Of odd numbers. Each round at least halves their product, so two for each bit suffice. Most numbers
+    need far fewer, and whether any needs more is asked now and then."""
+    for _ in range(at_once):
+        is_less = left < right
+        smaller = where(is_less, left, right)
+        difference = where(is_less, right, left) - smaller
+        left, right = smaller, _drop_trailing_zeros(where(difference == 0, smaller, difference))
+    rest = rounds - at_once
+    return rarely(left != right, _odd_gcd(left, right, rest, min(rest, 4)), left) if rest else left
 
 
 def _magnitude(x: Term) -> Term:
@@ -397,10 +413,16 @@ def lcm(x: Term, y: Term) -> Term:
 
 @definition
 def ldexp(x: Term, exponent: Term) -> Term:
-    """`x * 2**exponent` in three exact steps and one rounding: a step down leaves enough of the way that
-    whatever it rounded off ends as zero."""
-    top = largest_exponent(x.dtype)
-    integer = signed(x.dtype)
+    """`x * 2**exponent`: one product, if the power is a normal number."""
+    top, integer = largest_exponent(x.dtype), signed(x.dtype)
+    usual = x * power_of_two(exponent.cast(integer) + top, x.dtype)
+    return rarely((exponent < 1 - top) | (exponent > top), _ldexp_in_steps(x, exponent), usual)
+
+
+def _ldexp_in_steps(x: Term, exponent: Term) -> Term:
+    """In three exact steps and one rounding: a step down leaves enough of the way that whatever it rounded
+    off ends as zero."""
+    top, integer = largest_exponent(x.dtype), signed(x.dtype)
     down = 1 - top + mantissa_bits(x.dtype) + 1
     rest = exponent
     for _ in range(2):

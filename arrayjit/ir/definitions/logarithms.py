@@ -84,7 +84,9 @@ def is_unusual(x: Term) -> Term:
 def _of_usual(x: Term, form: Callable[[Logarithm], Term]) -> Term:
     k, m = normal_parts(x)
     usual = form(_log1p_parts(k, m - 1.0))
-    return rarely(is_unusual(x), log_specials(x, form(logarithm(x))), usual)
+    is_tiny = (x > 0) & (x < 2.0 ** (1 - largest_exponent(x.dtype)))
+    others = log_specials(x, rarely(is_tiny, form(logarithm(x)), x))
+    return rarely(is_unusual(x), others, usual)
 
 
 @definition
