@@ -65,6 +65,17 @@ def test_a_result_holds_no_more_memory_than_it_shows() -> None:
     assert result.nbytes == 5 * 8
 
 
+@pytest.mark.parametrize("select", [lambda x: x[x > 0], lambda x: x[x > 0][::-1], np.argwhere])
+def test_a_selection_that_is_returned_twice_is_one_array(select: Program) -> None:
+    def program(x: Any) -> Any:
+        chosen = select(x)
+        return chosen, chosen
+
+    first, second = arrayjit.jit(program)(ROW)
+    assert first is second
+    np.testing.assert_array_equal(first, select(ROW), strict=True)
+
+
 def test_one_compilation_serves_every_length() -> None:
     select = arrayjit.jit(lambda x: x[x > 0])
     for x in (ROW, -ROW, ROW * 0):

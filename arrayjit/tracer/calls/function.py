@@ -221,8 +221,8 @@ def _opened(
         leaves = _as_lists_hold_them(leaves)
         require_shared_by_none(leaves, trace)
         several = _handed_out_as_numbers(leaves)
-        settled = [_settled(leaf, leaves, here, several) for leaf in leaves]
-        return with_told_lengths(settled, trace), structure
+        settled = {id(leaf): _settled(leaf, leaves, here, several) for leaf in leaves}
+        return with_told_lengths([settled[id(leaf)] for leaf in leaves], trace), structure
     except UserError as error:
         error.loc = here
         _tell_lengths(error, trace)
