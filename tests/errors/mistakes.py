@@ -138,6 +138,11 @@ def scatter_of_text(x, positions):
     return x
 
 
+@called_with(x34)
+def filling_with_a_row(a):
+    a.fill(a[1])  # here
+
+
 @called_with(x6)
 def assignment_of_another_shape(x):
     x[1:4] = x[:2]  # here

@@ -58,8 +58,14 @@ def copied(self: SymbolicArray, order: str = "C") -> SymbolicArray:
 
 @method("fill")
 def fill(self: SymbolicArray, value: Any) -> None:
-    """Write one number into every cell."""
-    setitem(self, Ellipsis, value)
+    """Write one number into every cell. Raises ShapeError for more of them, which would be broadcast."""
+    operand = as_operand(value)
+    if type(operand) is SymbolicArray:
+        words = "setting an array element with a sequence"
+        if not all(agree(extent, ONE, words) for extent in operand.cells.shape):
+            fix = "broadcast it: x[...] = values"
+            raise ShapeError(words, loc=user_location(), details=(describe(operand),), fix=fix)
+    setitem(self, Ellipsis, operand)
 
 
 @method("item")
