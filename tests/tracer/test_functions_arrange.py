@@ -178,6 +178,13 @@ JOINED: dict[str, Function] = {
         np.concatenate([x, x], 1),
         np.concatenate((x, y), None),
     ),
+    "concatenate numbers": lambda x, y: (
+        np.concatenate([x.astype("u1"), 300, y.astype("i1")], None),
+        np.concatenate([x.astype("f4"), 2.5, True], axis=None),
+        np.concatenate([x.astype("i2"), x.shape[0], 1j], axis=None),
+        np.concatenate([2, 0.5], axis=None),
+        np.union1d(x.astype("u1"), -1),
+    ),
     "concatenate dtype": lambda x, y: np.concatenate((x, y), dtype="f4"),
     "stack": lambda x, y: (np.stack([x, y]), np.stack((x, y), axis=-1), np.stack([x[0], y[1]], 1)),
     "stacks": lambda x, y: (np.vstack((x, y)), np.hstack((x, y)), np.dstack((x, y)), np.vstack([x[0], y])),

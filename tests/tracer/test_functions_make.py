@@ -99,7 +99,11 @@ MADE: dict[str, Function] = {
         np.c_[x, x[:, 1] > 2],
         x[np.r_[0:2, 0]],
     ),
-    "r_ of narrow numbers": lambda x: (np.r_[x.astype("f4")[0], 0, 1.5], np.r_[np.float32(3), x[0] > 1]),
+    "r_ of narrow numbers": lambda x: (
+        np.r_[x.astype("f4")[0], 0, 1.5],
+        np.r_[np.float32(3), x[0] > 1],
+        np.r_[x.astype("u1")[0], 200, x.shape[0]],
+    ),
     "r_ with directions": lambda x: (
         np.r_["1", x, x],
         np.r_["0,2", x[0], x],
@@ -115,6 +119,13 @@ MADE: dict[str, Function] = {
 @pytest.mark.parametrize("make", MADE.values(), ids=MADE)
 def test_made_arrays(make: Function) -> None:
     assert_like_numpy(make, lambda: (grid(3, 4),))
+
+
+@pytest.mark.parametrize("number", [256, -1])
+def test_numbers_beside_narrower_arrays_must_fit(number: int) -> None:
+    for program in (lambda x: np.r_[x, number], lambda x, n=number: np.r_[x, n]):
+        with pytest.raises(OverflowError, match="out of bounds for uint8"):
+            arrayjit.jit(program)(np.arange(3, dtype="u1"))
 
 
 def test_a_matrix_object_is_refused() -> None:

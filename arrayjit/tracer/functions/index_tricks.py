@@ -8,9 +8,9 @@ import numpy as np
 
 from ...errors import NumberError, UnsupportedError
 from ..record.registry import CREATION
-from ..record.trace import user_location
+from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray
-from ..values.elementwise import as_array, is_traced
+from ..values.elementwise import as_array, as_stored, is_traced
 from .creation import arange, constant_of
 from .joining import concatenate
 from .operands import common_dtype
@@ -55,8 +55,9 @@ class _Concatenator:
             return constant_of(self._known[key])
         given = [_numbers(item) for item in items]
         kind = common_dtype(*given)
-        parts = [_with_axes(as_array(item), ndmin, trans1d) for item in given]
-        return concatenate(parts, axis, dtype=kind.numpy)
+        stored = [as_stored(item, kind, current_trace()) for item in given]
+        parts = [_with_axes(as_array(item), ndmin, trans1d) for item in stored]
+        return concatenate(parts, axis, dtype=kind.numpy, casting="unsafe")
 
     def _directed(self, text: str) -> tuple[int, ...]:
         if text in ("r", "c") or not text.replace(",", "").replace("-", "").isdigit():

@@ -20,7 +20,7 @@ from ..indices.indexing import getitem, setitem
 from ..record.registry import implements, method
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray, describe
-from ..values.elementwise import as_array, broadcast_view, copy, views_of
+from ..values.elementwise import as_array, as_operand, broadcast_view, copy, views_of
 from ..values.extents import (
     ONE,
     ZERO,
@@ -86,7 +86,8 @@ def stretch(array: SymbolicArray, axis: int, start: Affine, extent: Affine) -> S
 def concatenate(
     arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
 ) -> SymbolicArray:
-    parts = arrays_of(arrays)
+    operands = [as_operand(value) for value in arrays]  # of which Python numbers are weak
+    parts = arrays_of(operands)
     if not parts:
         raise ShapeError("need at least one array to concatenate", loc=user_location(), fix="pass an array")
     if axis is None:
@@ -99,7 +100,7 @@ def concatenate(
         )
     along = axis_of(axis, parts[0].ndim)
     _require_fitting(parts, along)
-    kind = element_type(dtype, common_dtype(*parts))
+    kind = element_type(dtype, common_dtype(*operands))
     if is_given(dtype):
         for given in parts:
             require_cast(given, kind.numpy, casting)
