@@ -108,6 +108,7 @@ from .structure.log import log
 from .structure.lower import lower
 from .structure.margins import margins
 from .structure.mirror import mirror
+from .structure.moved import moved
 from .structure.multiples import multiples
 from .structure.overwrite import overwrite
 from .structure.parallel import parallel
@@ -139,6 +140,7 @@ ON_ASSIGNMENTS: tuple[Pass[Computation, Computation], ...] = (
         why="values are told in the order of before, and nothing has moved yet",
         on=BOTH,
     ),
+    Pass(moved, after=("reals", "log"), why="what is told are bools", optional=True),
     Pass(reroll, why="what is done to a round that stands by itself need not be done to the loop", on=BOTH),
     Pass(same, after=("reroll",), why="a round that joins its loop binds its numbers there", on=BOTH),
     Pass(again, after=("same",), why="equal numbers have one name by then", on=BOTH),

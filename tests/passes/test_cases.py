@@ -19,9 +19,9 @@ import pytest
 from pass_programs import CAPS
 
 from arrayjit import processor
-from arrayjit.ir.assign import ArrayParam, Computation, IndexParam
+from arrayjit.ir.assign import ArrayParam, Computation, IndexParam, Param
 from arrayjit.ir.code import Caps, GpuCaps
-from arrayjit.ir.dtype import DType
+from arrayjit.ir.dtype import BOOL, DType
 from arrayjit.ir.index import Symbol
 from arrayjit.ir.interp import KernelRaise, run, run_computation
 from arrayjit.ir.journal import given
@@ -118,6 +118,8 @@ def printed(program: Computation | Kernel) -> str:
 
 def _drawn(random: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
     """Numbers; complex ones are those of an array of their parts."""
+    if dtype is BOOL:
+        return random.random(shape) < 0.5
     if not dtype.is_complex:
         return (1 + 3 * random.random(shape)).astype(dtype.numpy)
     parts = _drawn(random, (*shape, 2), dtype.part)
@@ -129,23 +131,30 @@ def _parts(array: np.ndarray) -> np.ndarray:
     return array if array.dtype.kind != "c" else np.stack([array.real, array.imag], -1)
 
 
+def _is_bool(param: Param) -> bool:
+    return isinstance(param, ArrayParam) and param.tensor.dtype is BOOL
+
+
 BOUND = 3
 """The value of every static symbol that may be so small."""
 
 
-def outcome(program: Computation | Kernel) -> list[np.ndarray | str]:
-    """What a program leaves in its array parameters; the exception, if it raises one.
+def outcome(program: Computation | Kernel, before: Computation | Kernel) -> list[np.ndarray | str]:
+    """What a program leaves in its array parameters; the exception, if it raises one. `before` a pass had its
+    way they may have been bools, of which it sees bytes.
 
     Numbers go from 1 to 4: sums keep their relative accuracy, and integers serve as indices.
     """
     random = np.random.default_rng(0)
     arrays: dict[Tensor, np.ndarray] = {}
     bindings: dict[Symbol, int] = {}
-    for param in program.params:
+    bools = {number for number, param in enumerate(before.params) if _is_bool(param)}
+    for number, param in enumerate(program.params):
         match param:
             case ArrayParam(tensor=tensor):
                 shape = tuple(extent.evaluate(bindings) for extent in tensor.shape)
-                arrays[tensor] = _drawn(random, shape, tensor.dtype)
+                drawn = _drawn(random, shape, BOOL if number in bools else tensor.dtype)
+                arrays[tensor] = drawn.astype(tensor.dtype.numpy) if number in bools else drawn
             case IndexParam(symbol=symbol):
                 bindings[symbol] = max(BOUND, symbol.lower or 0)
     try:
@@ -175,7 +184,7 @@ def test_case(step: str, name: str, before: str, after: str, request: pytest.Fix
         update(step, name, printed(result))
     else:
         assert printed(result) == printed(parse(after))
-    for expected, actual in zip(outcome(program), outcome(result), strict=True):
+    for expected, actual in zip(outcome(program, program), outcome(result, program), strict=True):
         if step in ROUNDS and not isinstance(expected, str):
             np.testing.assert_allclose(actual, expected, rtol=1e-5)
         else:

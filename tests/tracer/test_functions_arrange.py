@@ -92,6 +92,17 @@ LAYOUTS: dict[str, Callable[[], np.ndarray]] = {
 }
 
 
+@pytest.mark.parametrize("mask", [np.array([True, False, True]), np.zeros(3, bool)], ids=str)
+def test_bools_that_are_moved_by_ways_of_all_kinds(mask: np.ndarray) -> None:
+    def program(x: np.ndarray, p: np.ndarray, m: np.ndarray) -> Any:
+        turned = np.where(m[:, None], x.T[p], np.pad(x[:, ::-1], 1)[1:-1, 1:-1].T[p])
+        kept = turned[m]
+        turned[p, 0] = m
+        return turned, kept, turned.T.copy(), np.concatenate([x, x > 0])
+
+    assert_like_numpy(program, lambda: (grid(4, 3) % 3 == 1, np.array([2, 0, -2]), mask.copy()))
+
+
 @pytest.mark.parametrize("make", LAYOUTS.values(), ids=LAYOUTS)
 def test_reshapes_of_any_layout(make: Callable[[], np.ndarray]) -> None:
     def shapes(x: np.ndarray) -> Any:

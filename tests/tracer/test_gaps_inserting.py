@@ -23,6 +23,14 @@ INSERTED: dict[str, Function] = {
     "a column": lambda x, m: (np.insert(m, 1, x[:4], axis=1), np.insert(m, [1], x[:4, None], axis=1)),
     "columns": lambda x, m: np.insert(m, [1, 3], m[:, :2], axis=1),
     "flat": lambda x, m: np.insert(m, 5, x[:2]),
+    "at one place of a slice": lambda x, m: (
+        np.insert(x, slice(2, 3), [7, 8]),
+        np.insert(x, slice(-1, None), [7, 8]),
+    ),
+    "in more parts than are joined": lambda x, m: (
+        np.insert(np.tile(x, 8), range(0, 40, 2), 1),
+        np.delete(np.tile(x, 8), range(0, 40, 2)),
+    ),
     "of another dtype": lambda x, m: np.insert(x.astype(int), 1, 2.75),
 }
 

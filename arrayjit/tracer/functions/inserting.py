@@ -1,5 +1,6 @@
-"""`np.delete` and `np.insert`: positions of what stays and what is new, by which cells are gathered.
+"""`np.delete` and `np.insert`: parts of what stays and of what is new, which are joined.
 
+Many short parts are no parts: their cells are gathered by their positions.
 Where only the compiled function knows the places, an argument or `x.argmin()`, the positions are computed;
 what stays beside several is chosen by a mask. Where only it knows how many cells there are, those before a
 known place and those behind it are joined.
@@ -32,6 +33,9 @@ from .shaping import broadcast_to, insert_axes, moveaxis
 
 __all__: list[str] = []
 
+PARTS = 16
+"""So many at most are joined: a copy of neighbours takes less than a look at the position of each."""
+
 
 @implements(np.delete)
 def delete(arr: Any, obj: Any, axis: Any = None) -> SymbolicArray:
@@ -48,10 +52,8 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> SymbolicArray:
         return getitem(array, slab(along, _all_but_many(array.shape[along], _mask_of(many, extent))))
     length = length_of(array, along)
     if _is_known_late(obj):
-        kept = _all_but(length, _place(obj, length, along, length - 1))
-    else:
-        kept = np.delete(np.arange(length), obj)
-    return getitem(array, slab(along, kept))
+        return getitem(array, slab(along, _all_but(length, _place(obj, length, along, length - 1))))
+    return _in_order([array], along, np.delete(np.arange(length), obj))
 
 
 @implements(np.insert)
@@ -63,6 +65,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> SymbolicArray:
     along = axis_of(axis, array.ndim)
     given = insert_axes(given, range(array.ndim - given.ndim))
     obj = _places(obj)
+    if type(obj) is np.ndarray and obj.dtype == bool:
+        obj = np.flatnonzero(obj)
     if _is_known_late(obj) or (not isinstance(obj, slice) and np.ndim(obj) == 0):
         given = moveaxis(given, 0, along)
     obj = _one_of(obj)
@@ -78,14 +82,30 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> SymbolicArray:
         order = _with_many(array.shape[along], places)
         return getitem(concatenate((array, new), along), slab(along, order))
     length = length_of(array, along)
-    is_one = _is_known_late(obj) or (not isinstance(obj, slice) and np.size(obj) == 1)
-    count = length_of(given, along) if is_one else len(range(length)[obj] if isinstance(obj, slice) else obj)
+    known = 1 if _is_known_late(obj) else len(range(length)[obj]) if isinstance(obj, slice) else np.size(obj)
+    count = length_of(given, along) if known == 1 else known
+    new = _spread(given, (*shape[:along], Affine.of(count), *shape[along + 1 :]), array)
     if _is_known_late(obj):
         order = _with_more(length, _place(obj, length, along, length), count)
-    else:
-        order = _order_with(length, obj, count)
-    new = _spread(given, (*shape[:along], Affine.of(count), *shape[along + 1 :]), array)
-    return getitem(concatenate((array, new), along), slab(along, order))
+        return getitem(concatenate((array, new), along), slab(along, order))
+    return _in_order([array, new], along, _order_with(length, obj, count))
+
+
+def _in_order(arrays: list[SymbolicArray], axis: int, order: np.ndarray) -> SymbolicArray:
+    """Cells of arrays that stand one behind the other, in a known order; neighbours together."""
+    lengths = [length_of(array, axis) for array in arrays]
+    fronts = np.cumsum([0, *lengths[:-1]])
+    of = np.searchsorted(fronts, order, side="right") - 1
+    cuts = np.flatnonzero((np.diff(order) != 1) | (np.diff(of) != 0)) + 1
+    if not order.size or len(cuts) >= PARTS:
+        whole = concatenate(arrays, axis) if len(arrays) > 1 else arrays[0]
+        return getitem(whole, slab(axis, order))
+    parts = []
+    for first, behind in zip([0, *cuts], [*cuts, len(order)], strict=True):
+        start = int(order[first] - fronts[of[first]])
+        part = slice(start, start + int(behind - first))
+        parts.append(getitem(arrays[of[first]], slab(axis, part)))
+    return concatenate(parts, axis)
 
 
 def _spread(values: SymbolicArray, shape: tuple[Affine, ...], array: SymbolicArray) -> SymbolicArray:
