@@ -16,6 +16,7 @@ import numpy as np
 from ..frozen import frozen_by_identity
 from ..runtime.driver import NativeExecutable
 from ..runtime.host import HostMemory
+from ..runtime.procedure import Procedure
 from ..stages import Variant
 from ..tracer.calls.binding import CapturedSource, ScalarSource, Source
 from ..tracer.calls.signature import Declared, Key, key_of, overlaps
@@ -58,13 +59,7 @@ def described(
     """The rows of a variant that answered a call with that signature. `failed` raises the exception of a
     status."""
     convention, procedure = variant.convention, variant.procedure
-    executable = procedure.executable
-    if not isinstance(executable, NativeExecutable):
-        raise ThroughPython("the code is no native code")
-    if procedure.journal is not None:
-        raise ThroughPython("the code has a journal")
-    if procedure.arena_bytes > MOST_WORKSPACE:
-        raise ThroughPython("the workspace is large")
+    executable = _native(procedure)
     pinned = [fact.leaf for fact in convention.baked if isinstance(fact, Argument)]
     lengths = {
         leaves[source.leaf]: param
@@ -113,6 +108,17 @@ def described(
     )
     room = max(len(steps.rows), len(procedure.params) + 2)
     return Described(words([described], owned), room, bool(watched))
+
+
+def _native(procedure: Procedure) -> NativeExecutable:
+    """The code, if calls need no Python for it."""
+    if not isinstance(procedure.executable, NativeExecutable):
+        raise ThroughPython("the code is no native code")
+    if procedure.journal is not None:
+        raise ThroughPython("the code has a journal")
+    if procedure.arena_bytes > MOST_WORKSPACE:
+        raise ThroughPython("the workspace is large")
+    return procedure.executable
 
 
 def _add_captured(sources: Sequence[Source], steps: Steps) -> list[np.ndarray]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -144,14 +144,7 @@ def accumulate_over(
     selected = before_selection(array.cells, array.record) if where is True and axes else None
     if selected is not None:
         return _over_selected(operation, *selected, neutral, start)
-    mask = None
-    if where is not True:
-        given = as_array(where)
-        require_cast(given, np.bool_, "safe")
-        words = f"where= of shape {shape_text(given.cells.shape)} does not broadcast to the array"
-        if not broadcasts_to(given.cells.shape, array.cells.shape, words):
-            raise ShapeError(words, loc=user_location(), details=(describe(array),), fix="fit the mask to it")
-        mask = SymbolicArray(broadcast_view(given.cells, array.cells.shape).transpose(order), given.record)
+    mask = None if where is True else _mask(where, array, order)
     moved = SymbolicArray(array.cells.transpose(order), array.record)
 
     def cell(position: tuple[Affine, ...]) -> Expr:
@@ -170,6 +163,16 @@ def accumulate_over(
         initial=start,
     )
     return result_of(view.transpose([kept.index(axis) for axis in sorted(kept)]))
+
+
+def _mask(where: Any, array: SymbolicArray, order: Sequence[int]) -> SymbolicArray:
+    """What says which cells take part, with the axes of the array in this order."""
+    given = as_array(where)
+    require_cast(given, np.bool_, "safe")
+    words = f"where= of shape {shape_text(given.cells.shape)} does not broadcast to the array"
+    if not broadcasts_to(given.cells.shape, array.cells.shape, words):
+        raise ShapeError(words, loc=user_location(), details=(describe(array),), fix="fit the mask to it")
+    return SymbolicArray(broadcast_view(given.cells, array.cells.shape).transpose(order), given.record)
 
 
 def _over_selected(operation: Op, mask: View, value: Body, neutral: Expr, start: Expr) -> SymbolicArray:
