@@ -594,6 +594,16 @@ def condition_that_is_an_array(x):
 
 
 @called_with(x6)
+def sides_that_are_values(x):
+    return arrayjit.cond(x[0] > 0, x, -x)  # here
+
+
+@called_with(x6)
+def body_that_is_a_value(x):
+    return arrayjit.while_loop(lambda y: y.max() > 1, 3, x)  # here
+
+
+@called_with(x6)
 def result_of_one_side_that_is_written(x):
     y = arrayjit.cond(x[0] > 0, lambda: x, lambda: x * 2)
     y[0] = 1.0  # here

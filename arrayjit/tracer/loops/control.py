@@ -31,6 +31,7 @@ from .states import (
     places_in,
     put_all,
     record,
+    require_functions,
     require_one_structure,
     storages_of,
 )
@@ -59,8 +60,8 @@ def cond(pred: Any, true_fun: Callable[..., T], false_fun: Callable[..., T], /, 
     of the other side where that keeps its value. Where both sides return the same array, so does `cond`.
     One side may raise an exception of Python's with a text, which leaves the jitted function if it runs.
 
-    Raises DTypeError where the sides do not agree, and UnsupportedError where a side changes a variable, a
-    container or an object outside it.
+    Raises DTypeError where the sides do not agree or are no functions, and UnsupportedError where a side
+    changes a variable, a container or an object outside it.
     """
     condition = truth(pred, current_trace()) if tracing() else bool(pred)
     if isinstance(condition, bool):
@@ -78,10 +79,11 @@ def while_loop(cond_fun: Callable[[T], Any], body_fun: Callable[[T], T], init: T
     first iteration, and either an array of no axes. Both functions may write arrays in place; what the body
     returns as it got it is not copied.
 
-    Raises DTypeError where the state does not stay of a kind, and UnsupportedError where a function changes
-    a variable, a container or an object outside it.
+    Raises DTypeError where the state does not stay of a kind, or a function is none, and UnsupportedError
+    where one changes a variable, a container or an object outside it.
     """
     if tracing():
+        require_functions("arrayjit.while_loop", cond_fun, body_fun)
         result: T = Repeating(current_trace(), cond_fun, body_fun, init).run()
         return result
     state = init
@@ -93,6 +95,7 @@ def while_loop(cond_fun: Callable[[T], Any], body_fun: Callable[[T], T], init: T
 def _branch(
     trace: Trace, condition: Expr, sides: Sequence[Callable[..., Any]], operands: tuple[Any, ...]
 ) -> Any:
+    require_functions("arrayjit.cond", *sides)
     records = [_recorded(trace, side, operands) for side in sides]
     (first, second) = (side.result for side in records)
     if isinstance(first, Raised) or isinstance(second, Raised):

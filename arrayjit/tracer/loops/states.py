@@ -30,6 +30,7 @@ __all__ = [
     "put_all",
     "rebound",
     "record",
+    "require_functions",
     "require_one_structure",
     "storages_of",
 ]
@@ -55,6 +56,17 @@ def record(trace: Trace, run: Callable[[], T]) -> Record[T]:
     finally:
         body = trace.end()
     return Record(result, body, mark)
+
+
+def require_functions(name: str, *functions: Any) -> None:
+    """Raise DTypeError for what cannot be called."""
+    for value in functions:
+        if not callable(value):
+            raise DTypeError(
+                f"{name} takes functions, not an object of type {value.__class__.__name__}",
+                loc=user_location(),
+                fix="give functions that return it: lambda: value",
+            )
 
 
 def call(function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
