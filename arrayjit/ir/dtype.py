@@ -197,5 +197,5 @@ def _unsupported(dtype: np.dtype[np.generic], rows: Sequence[DType]) -> DTypeErr
     return DTypeError(
         f"dtype {dtype} is not supported",
         details=("supported: " + ", ".join(row.name for row in rows),),
-        fix="convert with .astype(...) to one of the supported dtypes before the call",
+        fix="use one of the supported dtypes; convert arguments before the call, with .astype(...)",
     )
