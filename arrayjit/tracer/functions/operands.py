@@ -17,7 +17,7 @@ from ..record.trace import current_trace, user_location
 from ..record.view import View
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, as_operand, cast
-from ..values.extents import require_at_least, same_shape, shape_text
+from ..values.extents import require_at_least, same_shape, shape_texts
 from ..values.numbers import integer_of
 
 __all__ = [
@@ -210,7 +210,7 @@ def deliver(result: SymbolicArray, out: Any, casting: str = "same_kind") -> Symb
         return result
     target = as_array(out)
     shapes = target.cells.shape, result.cells.shape
-    words = "output array has shape {}, the result has shape {}".format(*map(shape_text, shapes))
+    words = "output array has shape {}, the result has shape {}".format(*shape_texts(*shapes))
     if not same_shape(*shapes, words):
         raise ShapeError(
             words,

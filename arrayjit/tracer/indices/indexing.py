@@ -21,7 +21,7 @@ from ..record.trace import Body, Trace, current_trace, user_location
 from ..record.view import View, same_cells
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, as_operand, as_stored, operand_at, shape_of
-from ..values.extents import ONE, ZERO, is_repeatable, shape_text
+from ..values.extents import ONE, ZERO, is_repeatable, shape_text, shape_texts
 from ..values.fitting import Operand, check_stored
 from .compaction import compacted
 from .gathering import chosen_shape, gathered, part
@@ -182,8 +182,8 @@ def _fitted(operand: Operand, wanted: Sequence[Affine], words: str) -> Operand:
 
 
 def _unfit(operand: Operand, wanted: Sequence[Affine]) -> str:
-    given = shape_text(shape_of(operand))
-    return f"could not broadcast input array from shape {given} into shape {shape_text(wanted)}"
+    given, into = shape_texts(shape_of(operand), wanted)
+    return f"could not broadcast input array from shape {given} into shape {into}"
 
 
 def _mismatch(given: Sequence[Affine], wanted: Sequence[Affine]) -> str:

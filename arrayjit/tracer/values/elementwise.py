@@ -30,7 +30,7 @@ from ..record.resident import Resident, layout_of
 from ..record.trace import Body, Trace, current_trace, user_location
 from ..record.view import View
 from .array import PythonNumber, SymbolicArray, describe
-from .extents import ONE, ZERO, is_at_least, is_repeatable, same_shape, shape_text
+from .extents import ONE, ZERO, is_at_least, is_repeatable, same_shape, shape_text, shape_texts
 from .fitting import Operand, check_fits, check_stored, limits, literal_of
 from .integer import SymbolicInt
 from .layout import copy_order, kept_order
@@ -159,7 +159,7 @@ def _common_extent(one: Affine, other: Affine, shapes: Sequence[Sequence[Affine]
         return one
     if one == ONE:
         return other
-    words = f"operands could not be broadcast together with shapes {' '.join(map(shape_text, shapes))}"
+    words = f"operands could not be broadcast together with shapes {' '.join(shape_texts(*shapes))}"
     fewer, more = (other, one) if one.is_constant or is_at_least(one, 2) else (one, other)
     if is_repeatable(fewer, more, words):
         return other if other.is_constant else one

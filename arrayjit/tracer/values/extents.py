@@ -7,13 +7,14 @@ leave open becomes a check, or a number bound to a symbol of its own.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 
 from ...errors import ConcretizationError
 from ...ir.conditions import compare
 from ...ir.dtype import I64
 from ...ir.expr import Apply, Const, Expr, Index
-from ...ir.index import Affine
+from ...ir.index import Affine, Symbol, symbols_of
 from ...ir.ops import op
 from ..record.trace import current_trace
 from .integer import number
@@ -37,6 +38,7 @@ __all__ = [
     "require_at_least",
     "same_shape",
     "shape_text",
+    "shape_texts",
     "steps_between",
 ]
 
@@ -185,6 +187,16 @@ def known_number(value: Affine, purpose: str) -> int | None:
 def shape_text(shape: Sequence[Affine]) -> str:
     """A shape as NumPy writes it in messages."""
     return "(" + ",".join(str(extent) for extent in shape) + ("," if len(shape) == 1 else "") + ")"
+
+
+def shape_texts(*shapes: Sequence[Affine]) -> Iterator[str]:
+    """Shapes of one message, in which different numbers have different names."""
+    names: dict[str, dict[Symbol, Affine]] = {}
+    for symbol in symbols_of(chain(*shapes)):
+        alike = names.setdefault(symbol.hint, {})
+        alike.setdefault(symbol, Affine.of(Symbol(f"{symbol.hint}{len(alike)}") if alike else symbol))
+    values = {symbol: name for alike in names.values() for symbol, name in alike.items()}
+    return (shape_text([extent.substitute(values) for extent in shape]) for shape in shapes)
 
 
 def as_expr(value: Affine) -> Expr:
