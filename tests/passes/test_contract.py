@@ -125,6 +125,24 @@ def test_so_it_is_where_only_the_run_knows_extents(ranges, counted, layouts, end
     assert outcome(after, values) == outcome(before, values)
 
 
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(2, 16),
+    st.integers(1, 2),
+    st.booleans(),
+    st.tuples(*3 * (st.integers(0, 1),)),
+    st.sampled_from(range(len(ENDINGS))),
+    st.sampled_from(MACHINES),
+)
+def test_so_it_is_where_the_run_counts_few_rows(number, least, are_columns, layouts, ending, caps):
+    extents = {"i": 20, "j": "N", "k": 9} if are_columns else {"i": "N", "j": 20, "k": 9}
+    before = product(extents, layouts, ending, {"N": (least, 16)})
+    after = contract(before, caps)
+    verify_kernel(after)
+    assert are_columns or after is not before
+    assert outcome(after, {"N": number}) == outcome(before, {"N": number})
+
+
 @settings(max_examples=15, deadline=None)
 @given(RANGES, RANGES, st.booleans(), st.sampled_from(MACHINES))
 def test_so_it_is_of_an_array_with_itself_where_only_the_run_knows_extents(rows, terms, transposed, caps):

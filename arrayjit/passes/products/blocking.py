@@ -60,7 +60,7 @@ from ..analysis.repeats import may_repeat
 from ..analysis.strides import stride
 from ..analysis.trips import between, greater, lesser, quotient
 from .ahead import following, requests
-from .cuts import ZERO, Blocking, Onward, Panel, Rows, Strip, last_panel
+from .cuts import ZERO, Blocking, Onward, Panel, Rows, Strip, end_of, last_panel, row_numbers
 from .depths import Depth, all_terms, some_terms, unrolled
 from .products import Product, Sum
 
@@ -108,7 +108,7 @@ class _Blocked:
     def strips(self) -> tuple[Stmt, ...]:
         """All rows of one strip after the other."""
         rows = self.product.rows
-        all_rows = Rows(ZERO, rows.hi - rows.lo, self.product.height)
+        all_rows = Rows(ZERO, rows.hi - rows.lo, self.product.height, least=self.product.least[0])
         before = self.packed_left(all_rows, PlaceKind.ARENA) if self.blocking.left else ()
         tiles = self.each_strip(lambda strip: self.tile(all_rows, strip), self.blocking.strip)
         return (*before, *tiles)
@@ -387,14 +387,16 @@ class _Blocked:
     def slivers(self, rows: Rows) -> tuple[tuple[Stmt, ...], Affine]:
         """How many slivers rows have, after what finds it out."""
         height = self.blocking.rows
-        if rows.count.is_constant:
+        if rows.count.is_constant or rows.most <= height:
             return (), Affine.of(-(-rows.most // height))
         return quotient("slivers", rows.count + (height - 1), height, -(-rows.most // height), least=1)
 
     def first_row(self, rows: Rows, sliver: Symbol) -> tuple[tuple[Stmt, ...], Affine]:
         """Where a sliver starts, after what finds it out."""
         start, offset = self.product.rows.lo + rows.start, Affine.of(sliver) * self.blocking.rows
-        if rows.count.is_constant and rows.most % self.blocking.rows == 0:
+        if rows.most <= self.blocking.rows or (
+            rows.count.is_constant and rows.most % self.blocking.rows == 0
+        ):
             return (), start + offset
         first = Symbol("first", lower=0, upper=rows.most - self.blocking.rows + 1)
         return (Bind(first, lesser(offset, rows.count - self.blocking.rows)),), start + first
@@ -472,7 +474,8 @@ class _Blocked:
             asked = partial(requests, total, columns, self.blocking.ahead, run, terms, panel, sliver)
         before, first = self.first_row(rows, sliver)
         column = self.product.columns.lo + panel.start + lane
-        cells = [first + row for row in range(self.blocking.rows)]
+        again, numbers = row_numbers(rows, self.blocking.rows)
+        cells = [first + number for number in numbers]
         offset = Affine.of(sliver) * self.blocking.rows
         kept = [(offset + row, panel.column + lane) for row in range(self.blocking.rows)]
         tile = self.tiles.get(total.variable)
@@ -496,7 +499,7 @@ class _Blocked:
             symbols = {self.product.rows.symbol: cell, self.product.columns.symbol: column}
             body += Copying(symbols, {total.variable: name}).body(ending)
         width = panel.lanes
-        return (*before, For(lane, ZERO, Affine.of(width), tuple(body), LoopKind.VECTOR, lanes=width))
+        return (*before, *again, For(lane, ZERO, Affine.of(width), tuple(body), LoopKind.VECTOR, lanes=width))
 
     def met(
         self, rows: Rows, start: Affine, width: Affine, slivers: Affine
@@ -543,7 +546,7 @@ class _Blocked:
         store = Store(self.tiles[total.variable], cell, start)
         width = Affine.of(strip.lanes) if strip.most == 1 else strip.width
         line = For(lane, ZERO, width, (store,), LoopKind.PARALLEL)
-        lines = _parallel(row, self.blocking.rows, (line,))
+        lines = For(row, ZERO, end_of(rows, self.blocking.rows), (line,), LoopKind.PARALLEL)
         return unless_once(For(sliver, ZERO, slivers, (*before, lines), LoopKind.PARALLEL))
 
     def start(self, total: Sum, row: Affine, column: Affine) -> Expr:
@@ -569,7 +572,7 @@ class _Blocked:
         binds, some, end = self.columns_of(first + row, strip)
         line = For(lane, some, end, copy, LoopKind.PARALLEL)
         again = of_rows.lo + rows.start + number - first
-        lines = For(row, again, Affine.of(height), (*binds, line), LoopKind.PARALLEL)
+        lines = For(row, again, end_of(rows, self.blocking.rows), (*binds, line), LoopKind.PARALLEL)
         binds, some, end = self.met(rows, strip.start, strip.width, slivers)
         return (*binds, *unless_once(For(sliver, some, end, (*before, lines), LoopKind.PARALLEL)))
 

@@ -56,6 +56,7 @@ from .slivers import (
     term_of_slivers,
     with_room,
 )
+from .stages import in_stages
 from .symmetric import half
 
 __all__ = ["contract"]
@@ -160,6 +161,9 @@ class _Contracting:
         product = product_of(outermost)
         if product is None:
             return None
+        staged = in_stages(outermost, product, self.blocked)
+        if staged is not None:
+            return staged
         halved = half(product)
         blocking = None if halved is None else _blocking(halved, self.caps)
         if halved is not None and blocking is not None and _pays(halved, blocking):
@@ -443,7 +447,7 @@ def _rows_in_place(
     if rows > MOST_ROWS and not (rows <= 2 * MOST_ROWS and is_near):
         return None
     most = min((caps.registers - 1 - vectors) // vectors, side_by_side(total, product, caps))
-    height = -(-rows // -(-rows // most))
+    height = product.sliver(-(-rows // -(-rows // most)))
     return Blocking(height, width, depth, 1, 1, None, False, False)
 
 

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from ...frozen import frozen
-from ...ir.index import Affine
-from ...ir.loops import Stmt
+from ...ir.index import Affine, Symbol
+from ...ir.loops import Bind, Stmt
+from ..analysis.trips import lesser
 
-__all__ = ["ZERO", "Blocking", "Onward", "Panel", "Requests", "Rows", "Strip", "last_panel"]
+__all__ = [
+    "ZERO",
+    "Blocking",
+    "Onward",
+    "Panel",
+    "Requests",
+    "Rows",
+    "Strip",
+    "end_of",
+    "last_panel",
+    "row_numbers",
+]
 
 ZERO = Affine.of(0)
 
@@ -52,12 +64,30 @@ def last_panel(columns: int, width: int) -> int:
 @frozen
 class Rows:
     """Rows from `start` on, `count` of them, after the statements that find out how many; `most` where that
-    varies."""
+    varies, and `least` of them, where these may be a sliver."""
 
     start: Affine
     count: Affine
     most: int
     before: tuple[Stmt, ...] = ()
+    least: int = 0
+
+
+def row_numbers(rows: Rows, height: int) -> tuple[tuple[Stmt, ...], list[Affine]]:
+    """Which rows a sliver has, after what finds it out: where all make one, and may be fewer, the last one
+    again."""
+    numbers = [Affine.of(row) for row in range(height)]
+    if rows.count.is_constant or rows.most > height:
+        return (), numbers
+    symbols = [Symbol("row", lower=0, upper=height) for _ in range(rows.least, height)]
+    last = rows.count - 1
+    binds = [Bind(symbol, lesser(Affine.of(row), last)) for row, symbol in enumerate(symbols, rows.least)]
+    return tuple(binds), [*numbers[: rows.least], *map(Affine.of, symbols)]
+
+
+def end_of(rows: Rows, height: int) -> Affine:
+    """How many rows a sliver has, each once."""
+    return Affine.of(height) if rows.count.is_constant or rows.most > height else rows.count
 
 
 @frozen

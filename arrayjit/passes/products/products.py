@@ -112,6 +112,10 @@ class Product:
         """How many rows and columns it has at least."""
         return (extent(self.rows) or (0, 0))[0], (extent(self.columns) or (0, 0))[0]
 
+    def sliver(self, most: int) -> int:
+        """So many rows, or fewer if there may be fewer, that do not all make one sliver."""
+        return most if most >= self.height else min(most, self.least[0])
+
     def turned(self) -> Product:
         """The same product, rows for columns."""
         sums = tuple(replace(total, left=total.right, right=total.left) for total in self.sums)

@@ -66,7 +66,7 @@ LEAST_ROWS = 6
 def has_slivers(product: Product, lanes: int) -> bool:
     """Are rows and columns that only the run counts enough for slivers of some height?"""
     rows, columns = product.least
-    return (product.rows.trips is not None or rows >= LEAST_ROWS) and (
+    return rows >= min(LEAST_ROWS, -(-product.height // 2)) and (
         product.columns.trips is not None or columns >= lanes
     )
 
@@ -151,8 +151,8 @@ def sliver_sizes(
     widths = [2 * lanes >> halvings for halvings in range((2 * lanes).bit_length() - 1)]
     for width in widths if min(side_by_side, near) >= MOST_ROWS else (*widths, 4 * lanes):
         vectors = max(1, width // lanes)
-        most = min(fewest, (registers - 1 - vectors) // vectors, side_by_side)
+        most = product.sliver(min(rows, (registers - 1 - vectors) // vectors, side_by_side))
         fills = 2 * columns > width if width <= lanes else 4 * columns > 3 * width
         if width <= narrowest or (width <= padded * lanes and fills):
-            options += [(height, width) for height in range(1, most + 1)]
+            options += [(height, width) for height in {*range(1, min(fewest, most) + 1), most}]
     return min(options, key=cost)
