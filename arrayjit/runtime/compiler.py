@@ -29,6 +29,7 @@ class Compiler:
     def __init__(self) -> None:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
+        llvm.initialize_native_asmparser()
         self._lock = Lock()
         # A process forks when nothing is compiled: LLVM's own locks would stay taken in the child.
         os.register_at_fork(

@@ -23,6 +23,7 @@ from ..ir.loops import (
     If,
     LoopKind,
     Raise,
+    Store,
     While,
     bypasses,
     walk_statements,
@@ -58,6 +59,7 @@ from .llvm_memory import Lanes
 from .llvm_overlapped import Overlapped, Vector
 from .llvm_parallel import FIRST, LAST, share
 from .llvm_statements import Statements
+from .llvm_strings import fewest_cells, strings
 from .llvm_text import Operand, Value, Writer
 from .llvm_transposed import transposed_loads
 from .llvm_values import any_lane, apply, carried, from_carried, identity
@@ -226,6 +228,20 @@ class Body(Statements):
         """Whole vectors; what remains in narrower ones if it may be long; then one by one, or all at once."""
         if self._lanes.count > 1 or loop.lanes & (loop.lanes - 1):
             raise CompilerBug(f"a vector loop of {loop.lanes} lanes inside another", stage="targets/llvm")
+        fewest = fewest_cells(loop, self._writer.features)
+        if fewest is None:
+            self._in_vectors(loop)
+            return
+        lo, hi = self._bound(loop.lo), self._bound(loop.hi)
+        count = self._writer.add(hi, self._writer.multiply(lo, -1))
+        is_long = self._writer.compare("sgt", count, fewest - 1)
+        self._guarded(is_long, (), partial(self._strings, loop, lo, count), partial(self._in_vectors, loop))
+
+    def _strings(self, loop: For, lo: Operand, count: Operand) -> None:
+        self._memory.symbols[loop.symbol] = lo
+        strings(self._writer, self._memory, [stmt for stmt in loop.body if isinstance(stmt, Store)], count)
+
+    def _in_vectors(self, loop: For) -> None:
         writer = self._writer
         lo, hi = self._bound(loop.lo), self._bound(loop.hi)
         changed = changes(loop.body)
