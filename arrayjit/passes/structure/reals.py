@@ -353,7 +353,8 @@ class _Splitting:
             yield from self._in_four(assign, left, right)
         else:
             yield from product.statements
-            yield from self._added(assign, product.parts)
+            if product.parts is not None:
+                yield from self._added(assign, product.parts)
 
     def _hermitian(self, assign: Assign, factor: Expr, other: Expr) -> RealProduct | None:
         """Sums of products of a matrix with its own adjoint, if the other factor is that."""
@@ -365,7 +366,22 @@ class _Splitting:
     def _in_memory(self, assign: Assign, factor: Expr, other: Expr) -> RealProduct | None:
         """Sums of products of a matrix as it lies in memory, if the factor is such."""
         matrix = self.given(factor)
-        return None if matrix is None else real_product(assign, matrix, factor, other, self.pair)
+        if matrix is None:
+            return None
+        return real_product(assign, matrix, factor, other, self.pair, self._result(assign))
+
+    def _result(self, assign: Assign) -> Matrix | None:
+        """Where sums are formed that start from 0, if that is the caller's memory, which they do not read."""
+        storage, initial = assign.into.storage, assign.initial
+        if storage not in self._given or initial is None:
+            return None
+        is_read = any(
+            node.tensor.storage is storage for node in walk(assign.value) if isinstance(node, (Load, Gather))
+        )
+        starts = self.pair(initial)
+        if is_read or not all(isinstance(start, Const) and start.value == 0 for start in starts):
+            return None
+        return Matrix(*self.cell(assign.into, assign.index, REAL))
 
     def _unstored(self, factor: Expr) -> Expr:
         """A factor whose conjugate was stored, as what it is the conjugate of."""
