@@ -184,6 +184,19 @@ def test_lists_of_traced_values_are_stacked() -> None:
     assert_like_numpy(program, lambda: (np.arange(3.0), 5))
 
 
+@pytest.mark.parametrize("number", [2**63, 2**64 - 1])
+@pytest.mark.parametrize("dtype", ["u8", "i8", "f8", "u1"])
+def test_large_ints_have_no_sign_where_they_stand_alone(number: int, dtype: str) -> None:
+    def program(x: np.ndarray) -> Any:
+        y = np.array([1, 2], "u8")
+        np.put(y, [0], number)
+        np.add.at(y, [1], number)
+        stacked = np.array([x[0], number]), np.array([[x[0], number], [1, 2]])
+        return (*stacked, np.append(x, number), np.full(2, number), np.full_like(y, number), y)
+
+    assert_like_numpy(program, lambda: (np.array([1, 2, 3], dtype),))
+
+
 def test_conversions() -> None:
     def program(x: np.ndarray) -> Any:
         y = x.copy()

@@ -62,6 +62,7 @@ __all__ = [
 Kinds = Union[DType, PythonNumber]
 
 _PYTHON_NUMBERS = (bool, int, float, complex)
+_UNSIGNED = range(1 << 63, 1 << 64)
 
 _COMPARISONS = frozenset(("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"))
 
@@ -101,9 +102,18 @@ def as_array(value: Any, dtype: DType | None = None) -> SymbolicArray:
     if type(operand) is SymbolicArray:
         return operand
     trace = current_trace()
-    kind = dtype or from_numpy(np.result_type(type(operand)))
+    kind = dtype or _dtype_of(operand)
     number = literal_of(operand, kind)
     return SymbolicArray(trace.compute((), kind, lambda _: number), trace, is_scalar=True)
+
+
+def _dtype_of(operand: Operand) -> DType:
+    """The dtype that NumPy gives an operand alone: no Python number is weak then, and an int that needs all
+    64 bits has no sign."""
+    if type(operand) is int and operand in _UNSIGNED:
+        return from_numpy(np.dtype(np.uint64))
+    kind = _kind(operand)
+    return from_numpy(np.dtype(kind)) if isinstance(kind, type) else kind
 
 
 def as_stored(value: Any, dtype: DType, trace: Trace) -> Operand:
@@ -383,9 +393,8 @@ def is_traced(value: Any) -> bool:
 
 
 def _common_dtype(parts: Sequence[Operand]) -> DType:
-    """The dtype of `np.array([...])`, in which Python scalars count as NumPy's defaults."""
-    kinds = {np.dtype(k) if isinstance(k := _kind(part), type) else k.numpy for part in parts}
-    return from_numpy(np.result_type(*kinds))
+    """The dtype of `np.array([...])`."""
+    return from_numpy(np.result_type(*{_dtype_of(part).numpy for part in parts}))
 
 
 def _applied(op: Op, values: Sequence[Operand], inputs: Sequence[DType], output: DType) -> Body:
