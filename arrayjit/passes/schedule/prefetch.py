@@ -52,6 +52,17 @@ little stores past the caches, the hardware is ahead, and the loop asks for what
 go across lines, as NumPy's large arrays have them beside a result's whole lines, then wait for neither of
 both. Copies take 0.9 of the time, sums of two to five arrays 0.86 to 0.95.
 
+    for i in parallel(0, 20000):                    for i in parallel(0, 20000):
+        for j in vector(0, 220, lanes=8):               for j in vector(0, 220, lanes=8):
+            y[i, j] = exp(x[i, j + 40])       ->            prefetch(x[i + 2, j + 40])
+                                                            prefetch(y[i + 2, j])
+                                                            y[i, j] = exp(x[i, j + 40])
+
+Where a loop goes along parts of rows, as the inside of a grid or some columns of a table, the hardware asks
+for what lies behind each part, and starts anew with the next one. Where it was seen to gain (Zen 5), a loop
+that stores asks for the same part of a row that comes as much later, even if it does little. From memory
+exponentials of such parts take 0.3 to 0.75 of the time, stencils 0.4 to 0.8, sums of two arrays 0.5 to 0.9.
+
     for i in sequential(0, 5790):                   for i in sequential(0, 5790):
         for j in vector(0, 5790, lanes=32):             for j in vector(0, 5790, lanes=32):
             y[i, j] = add(x[i, j], x[i + 1, j])  ->         prefetch(x[i + 1, j + 512])
@@ -103,7 +114,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
-from itertools import pairwise
 
 from ...frozen import frozen, slotted
 from ...ir.code import Caps
@@ -124,6 +134,7 @@ from ...ir.loops import (
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, rewrite_loops
 from ..analysis.access import Range
+from ..analysis.leading import FARTHEST, PLACES, Cell, are_at_places, fetched, latest, leading
 from ..analysis.strides import affine_accesses
 from ..analysis.trips import about, enter
 from ..analysis.work import work
@@ -137,12 +148,15 @@ BUSY, BUSIER = 4.0, 20.0
 results whose lines are fetched from memory."""
 BEGINNING = 8
 """Cache lines after which the hardware has seen where a row goes."""
-FARTHEST = 8192
-"""Bytes to what comes into the second cache first, if its row is read again with the next one."""
 LONG, REST = 8192, 8
 """Bytes that a loop goes along at least which asks for what it reads and writes; or, where it asks far ahead,
 all of a row but for one of so many parts: then the next row follows. Copies of shorter rows would take up to
 1.08 times as long."""
+SHORT, MOST = 512, 16384
+"""Bytes of a part of a row at least, if a loop does little with it: to copy shorter ones would take up to 1.3
+times as long; half as many, if it does more. And at most: stencils of longer ones would take up to 1.2."""
+MORE = 4
+"""Times as many iterations as lie between what is read and what is asked for are there at least."""
 COMPUTED = 8.0
 """The work for each line that a loop asks for half a page ahead, as above, at least."""
 SOON, NEXT = 256, 512
@@ -151,8 +165,6 @@ what it gains for two; and from what many rows have."""
 ALONG, ROW = 1024, 4096
 """Bytes from what is compared or added down columns to what is asked for, and of a row at least: of rows of
 1,200 bytes loops would take up to 1.3 times as long."""
-PLACES = 4
-"""At so many of an array such a sum is at once."""
 ROOM = 1.5
 """First caches that may be full of this row, the next one, and what is read with both. Where they are twice
 as full, such as by rows of 24 kB that are weighted, what is asked for a page sooner costs 1.07."""
@@ -165,9 +177,6 @@ def prefetch(kernel: Kernel, caps: Caps) -> Kernel:
     ahead = _Ahead(caps)
     body = rewrite_loops(kernel.body, ahead.loop)
     return kernel.with_body(body, ahead.notes)
-
-
-_Cell = tuple[Tensor, tuple[Affine, ...]]
 
 
 @frozen
@@ -280,10 +289,12 @@ class _Ahead:
         if total * KEPT <= self.caps.l3_bytes:
             return None
         is_light = self.work(loop) < COMPUTED * sum(read) / self.caps.line_bytes
-        if is_light and not bypasses(loop.body):
-            return None
         goes_near = is_light and not any(cells.values())
-        if min(read) < LONG and (goes_near or not self.goes_on(loop, cells, length)):
+        if min(read) < MOST and not self.goes_on(loop, cells, length):
+            asking = self.rows_on(loop, cells, length, goes_near)
+            if asking is not None or min(read) < LONG:
+                return asking
+        if (is_light and not bypasses(loop.body)) or (goes_near and min(read) < LONG):
             return None
         ahead = SOON if goes_near else self.caps.ahead.further
         asked = [_further(cell, ahead, 1) for cell in cells]
@@ -291,7 +302,51 @@ class _Ahead:
             asked.append(_further((tensor, index), FARTHEST, self.cache_of_row(tensor)))
         return self.asking(loop, asked, ahead)
 
-    def goes_on(self, loop: For, cells: Iterable[_Cell], length: int) -> bool:
+    def rows_on(self, loop: For, cells: Iterable[Cell], length: int, goes_near: bool) -> For | None:
+        """The loop, which stores along a part of each row, with the same part of a row further on brought
+        near."""
+        kinds = set(map(type, walk_statements(loop.body)))
+        if not self.caps.ahead.rows or For in kinds or Store not in kinds or self.finishes_another(loop):
+            return None
+        first, last = self.ranges.get(loop.symbol, (1, length))
+        length = max(length, last - first + 1)
+        if goes_near and self.goes_on(loop, cells, length + loop.lanes):
+            return None  # what is left of a row is its last vector (`tails`)
+        least = SHORT if goes_near else SHORT // 2
+        if any(length * tensor.dtype.itemsize < least for tensor, _ in cells):
+            return None
+        stored = {stmt.index for stmt in walk_statements(loop.body) if isinstance(stmt, Store)}
+        asked: list[Prefetch] = []
+        for cell in latest(cells, self.caps.l2_bytes // 2):
+            rows = self.rows_further(cell, loop.symbol, length, len(stored))
+            if not rows:
+                return None
+            asked.extend(rows)
+        return self.asking(loop, asked, self.caps.ahead.further)
+
+    def rows_further(self, cell: Cell, along: Symbol, length: int, stored: int) -> list[Prefetch]:
+        """Asks for the same place in a later iteration of the loop from row to row, behind as many bytes of
+        rows as are asked ahead, or in the next one, and for the rows before it if so many are stored at once;
+        nothing if that loop does not go through many more. In a flat form it steps by a row, or by two
+        (`retain`)."""
+        tensor, index = cell
+        at, least = (index[0], length) if len(index) == 1 else (index[-2], 1)
+        steps = {at.coefficient(symbol): symbol for symbol in at.symbols if at.coefficient(symbol) >= least}
+        if not steps or along in steps.values():
+            return []
+        step = min(steps)
+        many = step if step == stored else 1
+        rows = many if len(index) > 1 else 1 + (step >= 2 * length)
+        ahead = max(1, self.caps.ahead.further // (rows * length * tensor.dtype.itemsize))
+        first, last = self.ranges.get(steps[step], (0, 0))
+        if last - first < MORE * ahead:
+            return []
+        later = at + ahead * step
+        if len(index) == 1:
+            return [Prefetch(tensor, (later,))]
+        return [Prefetch(tensor, (*index[:-2], later - row, index[-1])) for row in range(many)]
+
+    def goes_on(self, loop: For, cells: Iterable[Cell], length: int) -> bool:
         """Is what a loop of such a length comes to next what follows its rows, and nothing else?"""
         return not self.finishes_another(loop) and all(_fills_row(*cell, length) for cell in cells)
 
@@ -302,12 +357,12 @@ class _Ahead:
         cells = list(dict.fromkeys(self.reached(loop)))
         if not cells:
             return None
-        is_at_places = _are_at_places(cells)
+        is_at_places = are_at_places(cells)
         ahead, cache = self.distance(cells, is_at_places)
-        leading = cells if is_at_places else _leading(cells)
-        return self.asking(loop, [_further(cell, ahead, cache) for cell in leading], ahead)
+        asked = cells if is_at_places else leading(cells)
+        return self.asking(loop, [_further(cell, ahead, cache) for cell in asked], ahead)
 
-    def distance(self, cells: Sequence[_Cell], is_at_places: bool) -> tuple[int, int]:
+    def distance(self, cells: Sequence[Cell], is_at_places: bool) -> tuple[int, int]:
         """How many bytes ahead loops ask that only add up or compare, and for which cache: those that are at
         several places of each array at once, or at one."""
         arrays, known = {tensor: None for tensor, _ in cells}, self.caps.ahead
@@ -318,14 +373,14 @@ class _Ahead:
             return known.further, 2
         return (known.one if len(arrays) == 1 and total * KEPT <= self.caps.l3_bytes else SOON), 1
 
-    def along(self, loop: For) -> dict[_Cell, bool]:
-        """The cells of large arrays that a vector loop comes to first, as `_leading` finds them."""
-        return _leading(self.reached(loop))
+    def along(self, loop: For) -> dict[Cell, bool]:
+        """The cells of large arrays that a vector loop comes to first, as `leading` finds them."""
+        return leading(self.reached(loop))
 
-    def reached(self, loop: For) -> Iterator[_Cell]:
+    def reached(self, loop: For) -> Iterator[Cell]:
         """The cells of large arrays that a vector loop goes along, as often as they are named."""
         inside = _bound(loop.body)
-        for tensor, index in _fetched(loop) if loop.kind is LoopKind.VECTOR else ():
+        for tensor, index in fetched(loop) if loop.kind is LoopKind.VECTOR else ():
             is_along = self.is_large(tensor) and index[-1].coefficient(loop.symbol) == 1
             if is_along and inside.isdisjoint(symbols_of(index)):
                 yield tensor, index
@@ -441,7 +496,7 @@ class _Ahead:
         arrays = {row.tensor: None for row in (*rows, *written)}
         return bool(written) and sum(tensor.nbytes for tensor in arrays) > self.caps.l3_bytes
 
-    def next_rows(self, cells: Iterable[_Cell], body: tuple[Stmt, ...], around: For) -> list[_Row]:
+    def next_rows(self, cells: Iterable[Cell], body: tuple[Stmt, ...], around: For) -> list[_Row]:
         """The rows of large arrays that cells which the body of a loop reaches have in its next iteration."""
         inside = _bound(body)
         following = {around.symbol: Affine.of(around.symbol) + around.step}
@@ -506,41 +561,6 @@ def _along(extent: Affine, stmt: Stmt, vector: Symbol) -> Affine | None:
     return None
 
 
-def _fetched(loop: For) -> Iterator[_Cell]:
-    """The cells whose lines are fetched: all but what is written past the caches."""
-    past = {stmt.tensor for stmt in walk_statements(loop.body) if isinstance(stmt, Store) and stmt.bypass}
-    for tensor, index, is_store in affine_accesses(loop.body):
-        if not (is_store and tensor in past):
-            yield tensor, index
-
-
-def _leading(cells: Iterable[_Cell]) -> dict[_Cell, bool]:
-    """Of neighbours in a row the last, and of neighbouring rows the one that a loop around comes to first:
-    the others were there before. Each with whether one of them is a row away, or as far: it is read again."""
-    leading: dict[tuple[Tensor, tuple[Affine, ...]], _Cell] = {}
-    again: set[tuple[Tensor, tuple[Affine, ...]]] = set()
-    for tensor, index in cells:
-        place = tensor, (*index[:-2], *map(_moving, index[-2:]))
-        known = leading.get(place)
-        if known is not None and _is_apart(tensor, index, known[1]):
-            again.add(place)
-        if known is None or _offsets(index) >= _offsets(known[1]):
-            leading[place] = tensor, index
-    return {cell: place in again for place, cell in leading.items()}
-
-
-def _are_at_places(cells: Iterable[_Cell]) -> bool:
-    """Are cells at several places of each array, far from one another in a row of it, as `quarters` has
-    them?"""
-    places: dict[tuple[Tensor, tuple[Affine, ...]], list[int]] = {}
-    for tensor, index in cells:
-        places.setdefault((tensor, index[:-1]), []).append(index[-1].offset * tensor.dtype.itemsize)
-    return all(
-        len(found) >= PLACES and all(after - before >= FARTHEST for before, after in pairwise(sorted(found)))
-        for found in places.values()
-    )
-
-
 def _fills_row(tensor: Tensor, index: tuple[Affine, ...], length: int) -> bool:
     """Does a loop of such a length go along nearly all of a row, after which the next one begins?"""
     if tensor.strides is not None or not any(at.symbols for at in index[-2:-1]):
@@ -549,26 +569,10 @@ def _fills_row(tensor: Tensor, index: tuple[Affine, ...], length: int) -> bool:
     return (row - length) * REST <= row and any(index[-2].coefficient(s) == 1 for s in index[-2].symbols)
 
 
-def _is_apart(tensor: Tensor, one: tuple[Affine, ...], other: tuple[Affine, ...]) -> bool:
-    """Whether cells lie in different rows, or as far from each other in one as is asked ahead."""
-    distance = abs(one[-1].offset - other[-1].offset) * tensor.dtype.itemsize
-    return one[-2:-1] != other[-2:-1] or distance >= FARTHEST
-
-
-def _offsets(index: tuple[Affine, ...]) -> list[int]:
-    return [position.offset for position in index[-2:]]
-
-
-def _further(cell: _Cell, distance: int, cache: int) -> Prefetch:
+def _further(cell: Cell, distance: int, cache: int) -> Prefetch:
     """Asks for what lies so many bytes behind a cell."""
     tensor, index = cell
     return Prefetch(tensor, (*index[:-1], index[-1] + distance // tensor.dtype.itemsize), cache)
-
-
-def _moving(position: Affine) -> Affine:
-    """What goes up with loops, from wherever it starts."""
-    goes_up = all(position.coefficient(symbol) > 0 for symbol in position.symbols)
-    return position - position.offset if goes_up and not position.is_constant else position
 
 
 def _bound(body: tuple[Stmt, ...]) -> set[Symbol]:
