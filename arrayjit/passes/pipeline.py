@@ -62,6 +62,7 @@ from .schedule.bypass import bypass
 from .schedule.cascade import cascade
 from .schedule.collapse import collapse
 from .schedule.crosswise import crosswise
+from .schedule.decided import decided
 from .schedule.distant import distant
 from .schedule.down import down
 from .schedule.jam import jam
@@ -524,7 +525,8 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         why="what goes in vectors does not go row by row, and what steps hand on is in locals by then",
         optional=True,
     ),
-    Pass(quarters, after=("straight",), why="both forms of a loop add up by the same lanes"),
+    Pass(decided, after=("straight",), why="which loop has lanes, and how many, is settled", optional=True),
+    Pass(quarters, after=("decided",), why="both forms of a loop add up by the same lanes"),
     Pass(cascade, after=("quarters",), why="its trees are built per lane, in each form of a loop"),
     Pass(trapezoid, after=("cascade",), why="a few rows share vector loops over columns", optional=True),
     Pass(jam, after=("trapezoid",), why="rows are interleaved around vector loops", optional=True),

@@ -7,9 +7,10 @@
                                                         y[i, j] = x[n, j]
 
 A cell at computed places is read by itself, lane by lane. Where a loop moves along memory from there, and the
-places do not change in it, they are bound to symbols before it, and its vectors are plain loads: of rows of
-500 float64 cells, chosen by an array, that takes half of the time. A place lies in its axis wherever the cell
-is read, so it is bound only before loops that surely run and raise nothing, and not across a branch.
+places do not change in it, but by the loop's own steps (`x.at(p + j)`), they are bound to symbols before it,
+and its vectors are plain loads: of rows of 500 float64 cells, chosen by an array, that takes half of the
+time. A place lies in its axis wherever the cell is read, so it is bound only before loops that surely run and
+raise nothing, and not across a branch.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from dataclasses import field, replace
 
 from ...frozen import slotted
 from ...ir.code import Caps
-from ...ir.expr import Const, Expr, Gather, Index, Load, Local, Variable
+from ...ir.expr import Apply, Const, Expr, Gather, Index, Load, Local, Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, For, If, Kernel, Raise, Stmt, While, walk_statements
+from ...ir.ops import OPS
 from ...ir.walk import kept, locals_defined, locals_updated, rewrite_bodies, rewrite_expressions, transform
 from ..analysis.strides import gathered, stride
 
@@ -30,8 +32,10 @@ __all__ = ["rows"]
 SHORT = 64
 """Bytes of a row below which rows side by side make better vectors."""
 
+ADD = OPS["add"]
+
 Place = tuple[Variable, int]
-"""A local, and the extent of the axis in which it is a place."""
+"""A local, and how many places of an axis it may be."""
 
 
 def rows(kernel: Kernel, caps: Caps) -> Kernel:
@@ -99,6 +103,10 @@ class _Choosing:
         index: list[Affine] = []
         found: dict[Place, Symbol] = {}
         for part, extent in zip(node.index, node.tensor.shape, strict=True):
+            along = Affine.of(0)
+            match part:
+                case Apply(op=op, args=(first, Index(value=along))) if op is ADD and _from_zero(along, loop):
+                    part, extent = first, extent - (loop.hi - 1)
             match part:
                 case Index(value=value):
                     index.append(value)
@@ -110,7 +118,7 @@ class _Choosing:
                     place = variable, extent.offset
                     symbol = self.symbols.get(place) or found.get(place)
                     found[place] = symbol or Symbol(variable.hint, lower=0, upper=extent.offset)
-                    index.append(Affine.of(found[place]))
+                    index.append(found[place] + along)
                 case _:
                     return None
         is_long = (loop.trips or 0) * node.tensor.dtype.itemsize >= SHORT
@@ -119,6 +127,13 @@ class _Choosing:
         needed += [place for place in found if place not in self.symbols]
         self.symbols |= found
         return Load(node.tensor, tuple(index))
+
+
+def _from_zero(value: Affine, loop: For) -> bool:
+    """Does a value count the iterations of a loop whose number is known?"""
+    return (
+        value == Affine.of(loop.symbol) and loop.lo == Affine.of(0) and loop.hi.is_constant and loop.step == 1
+    )
 
 
 def _may_raise(body: tuple[Stmt, ...]) -> bool:

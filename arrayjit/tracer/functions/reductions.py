@@ -159,7 +159,7 @@ def accumulate_over(
         cell,
         label=operation.name,
         over=moved.cells.shape[len(kept) :],
-        accum=operation,
+        accum=_among_bools(operation) if dtype is BOOL else operation,
         initial=start,
     )
     return result_of(view.transpose([kept.index(axis) for axis in sorted(kept)]))
@@ -173,6 +173,11 @@ def _mask(where: Any, array: SymbolicArray, order: Sequence[int]) -> SymbolicArr
     if not broadcasts_to(given.cells.shape, array.cells.shape, words):
         raise ShapeError(words, loc=user_location(), details=(describe(array),), fix="fit the mask to it")
     return SymbolicArray(broadcast_view(given.cells, array.cells.shape).transpose(order), given.record)
+
+
+def _among_bools(operation: Op) -> Op:
+    """Extremes of bools are whether any holds, and whether all do."""
+    return op({"maximum": "logical_or", "minimum": "logical_and"}.get(operation.name, operation.name))
 
 
 def _over_selected(operation: Op, mask: View, value: Body, neutral: Expr, start: Expr) -> SymbolicArray:
