@@ -418,6 +418,17 @@ def test_two_vectors_may_be_wider_than_all_columns(rows, columns, terms, sees, p
 
 
 @pytest.mark.parametrize(
+    ("rows", "terms", "sums"),
+    [(6, 1000, "6 x 64"), (8, 1000, "8 x 32"), (12, 1000, "12 x 32"), (10, 1024, "5 x 64")],
+)
+def test_few_rows_are_one_sliver_where_they_do_not_push_one_another_out(rows, terms, sums):
+    caps = Caps(vector_bytes=64, registers=32, l1_bytes=48 << 10, l2_bytes=1 << 20, pipes=Pipes(ahead=190))
+    kernel = contract(product({"i": rows, "j": 1000, "k": terms}, (0, 0, 0), 0), caps)
+    verify_kernel(kernel)
+    assert f"{sums} sums" in kernel.notes[-1]
+
+
+@pytest.mark.parametrize(
     ("rows", "terms", "columns", "sees", "packed"),
     [
         (8, 768, 3072, 190, False),

@@ -432,9 +432,13 @@ def _rows_in_place(
     """How to cut a product of few rows whose columns lie side by side in more than the second cache, on a
     processor that sees far ahead: it fetches lines of many terms by itself, and to copy them takes longer
     than to multiply. Slivers have few rows and wide panels, so that memory is read in runs. On Zen 5, 4 to
-    12 x 768 x 3072 float32 take 0.35 to 0.5 of the time, 12 x 4096 x 1024 0.7. More rows are two slivers, if
-    the second one finds the panel near: 16 x 1500 x 900 take 0.7."""
-    total, vectors = product.sums[0], 4 if rows <= MOST_ROWS else 2
+    12 x 768 x 3072 float32 take 0.35 to 0.5 of the time, 12 x 4096 x 1024 0.7. Of half the columns one sliver
+    has all of up to 12 rows (7 to 9 x 1000 x 1000: 0.75 to 0.85) that do not push one another out (else 10 x
+    1024 x 1024 would take 1.7 times as long). More rows are two slivers, if the second one finds the panel
+    near: 16 x 1500 x 900 take 0.7."""
+    total = product.sums[0]
+    side = side_by_side(total, product, caps)
+    vectors = 4 if rows <= min(MOST_ROWS, (caps.registers - 5) // 4) or side < rows <= MOST_ROWS else 2
     width = vectors * caps.vector_bytes // size
     is_far = depth * columns * size > caps.l2_bytes and columns >= width
     if caps.pipes.ahead < SEEN or not is_far or not _may_ask(product):
@@ -446,7 +450,7 @@ def _rows_in_place(
     is_near = depth <= stay and 4 * depth * width * size < caps.l2_bytes
     if rows > MOST_ROWS and not (rows <= 2 * MOST_ROWS and is_near):
         return None
-    most = min((caps.registers - 1 - vectors) // vectors, side_by_side(total, product, caps))
+    most = min((caps.registers - 1 - vectors) // vectors, side)
     height = product.sliver(-(-rows // -(-rows // most)))
     return Blocking(height, width, depth, 1, 1, None, False, False)
 
