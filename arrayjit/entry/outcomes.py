@@ -175,7 +175,7 @@ class Outcome:
                 self._add_number(output, source)
             case ViewOutput(param=param, shape=None) if isinstance(self._sources[param], FreshSource):
                 self._step("ARRAY", self._places[param])
-            case ViewOutput(param=param, shape=shape, parts=False) if (
+            case ViewOutput(param=param, shape=shape) if (
                 isinstance(source := self._sources[param], FreshSource)
                 and shape is not None
                 and 0 not in shape
@@ -183,7 +183,7 @@ class Outcome:
                 self._add_view(output, numbers_in((), shape), source)
             case SizedOutput(param=param) if isinstance(source := self._sources[param], FreshSource):
                 self._add_sized(output, source)
-            case ViewOutput(param=param, parts=False) if (
+            case ViewOutput(param=param) if (
                 isinstance(source := self._sources[param], ArgumentSource) and not source.copied
             ):
                 self._add_part(output, source.leaf)
@@ -192,9 +192,9 @@ class Outcome:
 
     def _add_view(self, output: ViewOutput, shape: tuple[int, ...], source: FreshSource) -> None:
         """Cells of a new array, which need not be all of it."""
-        units = (source.dtype.itemsize,) if output.flat else _strides(source)
+        dtype, units = _cell(output, source.dtype, _strides(source))
         place = self._places[output.param]
-        self._add_cells("VIEW", place, source.dtype, [shape], **_cells(output, units))
+        self._add_cells("VIEW", place, dtype, [shape], **_cells(output, units))
 
     def _add_part(self, output: ViewOutput, leaf: int) -> None:
         """Cells of an argument, whose strides and whether it may be written are checked before."""
@@ -205,10 +205,10 @@ class Outcome:
         if not shape or 0 in shape:
             raise ThroughPython("the result is a part of an argument that has no cells, or no axis")
         whole: _Cells = {"strides": list(array.strides), "start": 0, "flags": WRITEABLE}
-        units = (array.itemsize,) if output.flat else array.strides
+        dtype, units = _cell(output, array.dtype, array.strides)
         cells = whole if output.shape is None else _cells(output, units)
         cells["flags"] &= array.flags.num
-        self._add_cells("PART", self._steps[leaf], array.dtype, [shape], **cells)
+        self._add_cells("PART", self._steps[leaf], dtype, [shape], **cells)
 
     def _add_sized(self, output: SizedOutput, source: FreshSource) -> None:
         """As many cells of a new array as are counted, in an array of their own."""
@@ -251,6 +251,17 @@ class Outcome:
         if len(self.build) == _MOST_STEPS:
             raise ThroughPython("the result has many parts")
         self.build.append(row("BUILD", kind=code("BUILD", kind), argument=argument, descr=descr, view=view))
+
+
+def _cell(
+    output: ViewOutput, dtype: np.dtype[Any], strides: Sequence[int]
+) -> tuple[np.dtype[Any], Sequence[int]]:
+    """The dtype of a view's cells, and the strides of the array that it counts in: of a complex one, perhaps,
+    as its parts along one more axis."""
+    if output.parts:
+        dtype = np.empty(0, dtype).real.dtype
+        strides = (*strides, dtype.itemsize)
+    return dtype, (dtype.itemsize,) if output.flat else strides
 
 
 def _cells(output: ViewOutput, units: Sequence[int]) -> _Cells:

@@ -549,7 +549,6 @@ def test_what_runs_while_a_large_result_is_made_has_a_workspace_of_its_own(nativ
 def test_what_stays_with_python(through_python):
     x = np.arange(6.0)
     for function, args in (
-        (lambda v: v.real, (x * 1j,)),
         (lambda v: v[6:], (x,)),
         (lambda v: v.T, (x.astype(">f8").reshape(2, 3),)),
         (lambda v: v + 1, (np.frombuffer(bytearray(49), "u1")[1:].view("f8"),)),
