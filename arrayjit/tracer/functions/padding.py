@@ -26,6 +26,7 @@ from .operands import is_given, refuse
 __all__ = ["pad"]
 
 _COPYING = ("edge", "reflect", "symmetric", "wrap")
+_MIRRORING = ("reflect", "symmetric")
 _COMPUTING = ("linear_ramp", "maximum", "mean", "median", "minimum")
 _EMPTY = "can't extend empty axis {} using modes other than 'constant' or 'empty'"
 
@@ -43,7 +44,8 @@ def pad(
 ) -> Any:
     inner = as_array(array)
     fix = f"use one of the modes constant, empty, {', '.join((*_COPYING, *_COMPUTING))}"
-    refuse("np.pad", fix, reflect_type=None if reflect_type == "even" else reflect_type)
+    is_odd = reflect_type == "odd" and mode in _MIRRORING
+    refuse("np.pad", fix, reflect_type=None if is_odd or reflect_type == "even" else reflect_type)
     if mode not in ("constant", "empty", *_COPYING, *_COMPUTING):
         refuse("np.pad", fix, mode=mode)
     widths = _pairs(pad_width, inner.ndim)
@@ -59,6 +61,9 @@ def pad(
         lengths = [(None, None)] * inner.ndim if stat_length is None else _pairs(stat_length, inner.ndim)
         ends = [_fill_values(0 if end_values is None else end_values, n) for n in range(inner.ndim)]
         return _computed(inner, mode, widths, lengths, ends)
+    if is_odd and len(known) == inner.ndim:
+        return _mirrored(inner, mode, widths)
+    refuse("np.pad", "pad arrays of known shapes so", reflect_type=reflect_type if is_odd else None)
     if len(known) < inner.ndim:
         return _taken(inner, mode, widths)
     result = _with_margins(inner, widths, None)
@@ -147,6 +152,36 @@ def _computed(
                 )
             )
         cells = np.concatenate([left, cells, right], axis)
+    return cells
+
+
+@numpy_program
+def _mirrored(cells: Any, mode: str, widths: Sequence[tuple[int, int]]) -> Any:
+    """Margins axis by axis, of which each cell is as far from the edge as the one in the mirror, on the other
+    side. Those wider than the array are mirrored again."""
+    dtype: Any = cells.dtype
+    for axis, (before, after) in enumerate(widths):
+        extent = cells.shape[axis]
+        with_edge = int(mode == "symmetric")
+        period = max(extent - 1 + with_edge, 1)
+        while before or after:
+            length = cells.shape[axis]
+            wide = (length - 1 + with_edge) // period * period if extent > 1 else max(before, after)
+            counts = min(wide, before), min(wide, after)
+            chunks = []
+            for count, edge, start in zip(
+                counts,
+                (0, length - 1),
+                (1 - with_edge, length - 1 + with_edge - counts[1]),
+                strict=True,
+            ):
+                here = cells[slab(axis, slice(edge, edge + 1))]
+                mirror = cells[slab(axis, slice(start, start + count))]
+                chunk = np.repeat(here, count, axis) if extent == 1 else 2 * here - np.flip(mirror, axis)
+                chunks.append(chunk.astype(dtype))
+            parts = [chunks[0]] * bool(counts[0]) + [cells] + [chunks[1]] * bool(counts[1])
+            cells = np.concatenate(parts, axis)
+            before, after = before - counts[0], after - counts[1]
     return cells
 
 
