@@ -163,7 +163,10 @@ _ERRORS: Mapping[str, tuple[type[UserError], str]] = {
     ),
     "FloatingPointError": (NotANumber, "keep such operands out, as with np.where, or leave the check out"),
     "IndexError": (IndexOutOfRange, "keep indices within the axis, as np.clip(i, 0, n - 1) does"),
-    "LinAlgError": (LinearAlgebraError, "check the matrix before the call, as with np.linalg.cond"),
+    "LinAlgError": (
+        LinearAlgebraError,
+        "check the matrix before the call, as with np.linalg.cond, for cholesky with np.linalg.eigvalsh",
+    ),
     "OverflowError": (IntegerOverflow, "use NumPy integers, which wrap around, or floats"),
     "TypeError": (DTypeError, "check the numbers and sizes that this line takes, before the call"),
     "UnboundLocalError": (UnboundName, "give the name a value before the loop"),
