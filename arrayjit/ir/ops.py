@@ -56,8 +56,8 @@ __all__ = ["OPS", "PART_OPS", "Builder", "Op", "divides_integers", "is_of_librar
 
 
 _ON_SMALL_FLOATS = {
-    "bits", "fmax", "fmin", "maximum", "minimum", "nextafter", "recip_sqrt", "relu", "satur01", "sign",
-    "spacing",
+    "absolute", "bits", "fmax", "fmin", "maximum", "minimum", "negative", "nextafter", "recip_sqrt", "relu",
+    "satur01", "sign", "spacing",
 }  # fmt: skip
 """What is not done in float32 as a whole, but to small floats themselves, step by step."""
 
@@ -153,6 +153,10 @@ def _not_floats(dtypes: Sequence[DType]) -> bool:
     return not dtypes[0].is_float
 
 
+def _not_large_floats(dtypes: Sequence[DType]) -> bool:
+    return not dtypes[0].is_float or dtypes[0].is_small
+
+
 def _not_bools(dtypes: Sequence[DType]) -> bool:
     return dtypes[0].kind is not Kind.BOOL
 
@@ -237,11 +241,11 @@ _ARITHMETIC = (
     Op("divmod_remainder", 2, np.remainder, "divmod", output=1, expand=define.divmod_remainder, cost=30.0),
     Op("power", 2, reference.power, "power", expand=_power, ulp=(0.7, 1.4), cost=60.0, dunder="pow"),
     Op("float_power", 2, np.float_power, "float_power", expand=define.float_power, ulp=(0.7, 1.4), cost=60.0),
-    Op("negative", 1, np.negative, "negative", expand=define.negative, expand_for=_not_floats,
+    Op("negative", 1, np.negative, "negative", expand=define.negative, expand_for=_not_large_floats,
        llvm=_spelled("fneg"), c=_spelled("-"), dunder="neg"),
     Op("positive", 1, np.positive, "positive", expand=define.identity, cost=0.0, dunder="pos"),
     Op("conjugate", 1, np.conjugate, "conjugate", expand=define.identity, cost=0.0),
-    Op("absolute", 1, np.absolute, "absolute", expand=define.absolute, expand_for=_not_floats,
+    Op("absolute", 1, np.absolute, "absolute", expand=define.absolute, expand_for=_not_large_floats,
        llvm=_spelled("@llvm.fabs"), c=_spelled("fabs{f}"), dunder="abs"),
     Op("fabs", 1, np.fabs, "fabs", llvm=_spelled("@llvm.fabs"), c=_spelled("fabs{f}")),
     Op("sign", 1, np.sign, "sign", expand=define.sign, cost=4.0),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from arrayjit.ir.dtype import F32, F64, DType
+from arrayjit.ir.dtype import BF16, F16, F32, F64, DType
 from arrayjit.ir.evaluation import Evaluation
 from arrayjit.ir.ops import OPS
 
@@ -94,3 +94,14 @@ def test_logarithms_of_what_has_none_need_no_other_scale(name: str, dtype: DType
         return origins.needed(origins.op(name, np.array([x, x], dtype.numpy)))
 
     assert (work(x) - work(1.5)).total() <= 10
+
+
+@pytest.mark.parametrize("name", ["absolute", "negative"])
+@pytest.mark.parametrize("dtype", [F16, BF16])
+def test_signs_of_small_floats_are_bits(name: str, dtype: DType) -> None:
+    origins, numbers = Origins(), np.arange(1 << 16, dtype=np.uint16).view(dtype.numpy)
+    result = origins.op(name, numbers)
+    assert "cast" not in origins.needed(result)
+    bits = numbers.view(np.uint16)
+    want = bits & 0x7FFF if name == "absolute" else bits ^ 0x8000
+    np.testing.assert_array_equal(result.view(np.uint16), want)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..dtype import BF16, BOOL, F16, F64, I32, Kind, named
+from ..dtype import BF16, BOOL, F16, F64, I32, DType, Kind, named
 from .layout import from_bits, largest_exponent, mantissa_bits, power_of_two, signed, unsigned
 from .terms import Term, definition, fma, rarely, where
 
@@ -23,12 +23,19 @@ def identity(x: Term) -> Term:
 
 @definition
 def negative(x: Term) -> Term:
-    return 0 - x
+    return from_bits(x.op("bits") ^ _sign_bit(x.dtype), x.dtype) if x.dtype.is_small else 0 - x
 
 
 @definition
 def absolute(x: Term) -> Term:
+    if x.dtype.is_small:
+        return from_bits(x.op("bits") & ~_sign_bit(x.dtype), x.dtype)
     return where(x < 0, 0 - x, x) if x.dtype.kind is Kind.INT else x
+
+
+def _sign_bit(dtype: DType) -> int:
+    """Of a float, as the signed integer of its width that has no other bit."""
+    return -1 << (dtype.bits - 1)
 
 
 @definition
