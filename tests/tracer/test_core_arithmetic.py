@@ -184,6 +184,16 @@ def test_lists_of_traced_values_are_stacked() -> None:
     assert_like_numpy(program, lambda: (np.arange(3.0), 5))
 
 
+@pytest.mark.parametrize("number", [5, 300, 2.5])
+@pytest.mark.parametrize("dtype", ["u1", "f4"])
+def test_python_numbers_that_numpy_makes_arrays_of_are_not_weak(number: float, dtype: str) -> None:
+    def program(x: np.ndarray, n: Any) -> Any:
+        joined = np.append(x, n), np.append(n, x)
+        return (*joined, np.dot(x, n), np.inner(n, x), np.dot(n, n), np.multiply.outer(x, n))
+
+    assert_like_numpy(program, lambda: (np.array([1, 2, 3], dtype), number))
+
+
 @pytest.mark.parametrize("number", [2**63, 2**64 - 1])
 @pytest.mark.parametrize("dtype", ["u8", "i8", "f8", "u1"])
 def test_large_ints_have_no_sign_where_they_stand_alone(number: int, dtype: str) -> None:

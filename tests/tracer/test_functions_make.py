@@ -186,6 +186,7 @@ CHOSEN: dict[str, Function] = {
         np.nan_to_num(x / y[::-1]),
         np.nan_to_num(x),
         np.nan_to_num(y / x, nan=1, posinf=2),
+        np.nan_to_num(y / x, nan=np.float64(1), posinf=x.max()),
     ),
     "isclose": lambda x, y: (
         np.isclose(x, y),

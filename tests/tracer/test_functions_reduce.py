@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from harness import assert_like_numpy, trace_and_interpret
 
+import arrayjit
 from arrayjit.errors import UnsupportedError
 
 Function = Callable[..., Any]
@@ -95,6 +96,17 @@ EXTREMES: dict[str, Function] = {
 @pytest.mark.parametrize("extreme", EXTREMES.values(), ids=EXTREMES)
 def test_extremes(extreme: Function, dtype: str) -> None:
     assert_like_numpy(extreme, lambda: (whole(dtype, 3, 5, 2),))
+
+
+@pytest.mark.parametrize("initial", [300, -1, 1e300])
+def test_an_initial_number_must_fit(initial: float) -> None:
+    """As an argument too, where only the call tells it."""
+    program = arrayjit.jit(lambda x, n: x.max(initial=n))
+    assert program(np.arange(3, dtype="u1"), 200) == 200
+    with pytest.raises(OverflowError):
+        program(np.arange(3, dtype="u1"), initial)
+    with pytest.raises(OverflowError):
+        np.arange(3, dtype="u1").max(initial=initial)
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4", "c16"])

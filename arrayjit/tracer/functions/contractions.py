@@ -23,7 +23,17 @@ from ..values.elementwise import as_array, broadcast, cast, elementwise, operand
 from ..values.extents import agree, known_number, numbers, product, same_shape, shape_text
 from .adopted import numpy_program
 from .joining import stack
-from .operands import arrays_of, axes_of, axis_of, common_dtype, deliver, element_type, refuse, result_of
+from .operands import (
+    alone,
+    arrays_of,
+    axes_of,
+    axis_of,
+    common_dtype,
+    deliver,
+    element_type,
+    refuse,
+    result_of,
+)
 from .parts import conjugated
 from .reductions import reduce_array
 from .reshaping import flat, reshape
@@ -177,7 +187,7 @@ def _batched(
 @implements(np.dot)
 @method("dot")
 def dot(a: Any, b: Any, out: Any = None) -> SymbolicArray:
-    left, right = as_array(a), as_array(b)
+    left, right = alone(a), alone(b)
     if not left.ndim or not right.ndim:
         return deliver(elementwise(op("multiply"), left, right), out)
     depth = max(right.ndim - 2, 0)
@@ -213,7 +223,7 @@ def _summed_axes(
 
 @implements(np.inner)
 def inner(a: Any, b: Any, /) -> SymbolicArray:
-    left, right = as_array(a), as_array(b)
+    left, right = alone(a), alone(b)
     if not left.ndim or not right.ndim:
         return elementwise(op("multiply"), left, right)
     _require_aligned(left, right, right.ndim - 1)

@@ -238,7 +238,8 @@ def _block(arrays: Any, depth: int, rank: int) -> SymbolicArray:
 
 @implements(np.append)
 def append(arr: Any, values: Any, axis: Any = None) -> SymbolicArray:
-    return concatenate((as_array(arr), as_array(values)), axis)
+    array, added = as_array(arr), as_array(values)
+    return concatenate((flat(array), flat(added)), 0) if axis is None else concatenate((array, added), axis)
 
 
 def length_of(array: SymbolicArray, axis: int) -> int:

@@ -22,6 +22,7 @@ from ..values.numbers import integer_of
 
 __all__ = [
     "AxisError",
+    "alone",
     "arrays_of",
     "axes_of",
     "axis_of",
@@ -46,6 +47,12 @@ __all__ = [
 
 class AxisError(IndexOutOfRange, np.exceptions.AxisError):
     """An axis that the array does not have."""
+
+
+def alone(value: Any) -> SymbolicArray:
+    """The array that NumPy makes of an operand by itself, in which Python numbers are not weak."""
+    array = as_array(value)
+    return array if array.weak is None else SymbolicArray(array.cells, array.record, is_scalar=True)
 
 
 def arrays_of(values: Iterable[Any]) -> list[SymbolicArray]:

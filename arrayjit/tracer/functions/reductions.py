@@ -22,7 +22,7 @@ from ..record.view import View
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import (
     as_array,
-    as_operand,
+    as_stored,
     broadcast_view,
     broadcasts_to,
     cast,
@@ -140,7 +140,7 @@ def accumulate_over(
     elif initial is np._NoValue:
         start = _start(operation, dtype)
     else:
-        start = operand_at(as_operand(initial), (), dtype)
+        start = operand_at(as_stored(initial, dtype, current_trace()), (), dtype)
     selected = before_selection(array.cells, array.record) if where is True and axes else None
     if selected is not None:
         return _over_selected(operation, *selected, neutral, start)

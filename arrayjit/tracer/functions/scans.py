@@ -24,7 +24,7 @@ from ..values.elementwise import as_array, check_exponent, elementwise, operand_
 from ..values.extents import ONE, ZERO, is_at_least, lesser
 from ..values.layout import kept_order
 from .joining import concatenate
-from .operands import axis_of, deliver, only_axis
+from .operands import alone, axis_of, deliver, only_axis
 from .reductions import computing_dtype
 from .reshaping import flat
 from .shaping import broadcast_to, permuted
@@ -55,7 +55,7 @@ def accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, ou
 
 @ufunc_method("outer")
 def outer(ufunc: np.ufunc, left: Any, right: Any, **options: Any) -> Any:
-    first, second = as_array(left), as_array(right)
+    first, second = alone(left), alone(right)
     spread = getitem(first, (..., *(np.newaxis,) * second.ndim)) if second.ndim else first
     return ufunc(spread, second, **options)
 

@@ -312,6 +312,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     result = elementwise(op("where"), elementwise(op("equal"), array, np.inf), high, array)
     result = elementwise(op("where"), elementwise(op("equal"), array, -np.inf), low, result)
     result = elementwise(op("where"), elementwise(op("isnan"), array), nan, result)
+    result = cast(result, array.element_type)
     return result if copy else deliver(result, array)
 
 
