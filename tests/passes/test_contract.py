@@ -428,6 +428,13 @@ def test_few_rows_are_one_sliver_where_they_do_not_push_one_another_out(rows, te
     assert f"{sums} sums" in kernel.notes[-1]
 
 
+def test_rows_that_only_the_run_counts_are_no_columns_where_they_may_be_fewer_than_a_vector():
+    caps = Caps(vector_bytes=64, registers=32, l1_bytes=48 << 10, l2_bytes=1 << 20, pipes=Pipes(ahead=190))
+    kernel = contract(product({"i": "N", "j": 1000, "k": 1000}, (0, 1, 0), 0, {"N": (13, 16)}), caps)
+    verify_kernel(kernel)
+    assert "8 x 32 sums" in kernel.notes[-1]
+
+
 @pytest.mark.parametrize(
     ("rows", "terms", "columns", "sees", "packed"),
     [

@@ -229,6 +229,8 @@ def _is_narrow(product: Product, caps: Caps) -> bool:
     if product.within is not None or product.width >= 2 * caps.vector_bytes // size:
         return False
     turned = product.turned()
+    if not has_slivers(turned, caps.vector_bytes // size):
+        return False
     if columns_in_place(turned, caps) is None:
         return _effort(turned, caps) < TURNED * _effort(product, caps)
     across = ACROSS * product.height * product.width
@@ -247,6 +249,8 @@ def _lies_by_terms(product: Product, caps: Caps) -> bool:
     if caps.pipes.ahead < SEEN or product.within is not None:
         return False
     turned = product.turned()
+    if not has_slivers(turned, caps.vector_bytes // size):
+        return False
     if not all(
         isinstance(total.left, Load) and is_run(total) and not is_vector(total.left, turned.rows)
         for total in turned.sums
