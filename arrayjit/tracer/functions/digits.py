@@ -82,9 +82,10 @@ class Digits:
         return self.taken >= self.width
 
     def work(self, cells: int) -> float:
-        """The cycles that it takes to sort so many cells, roughly: at each place two steps for each cell and
-        two for each digit, and one step for each cell to look at what was left out."""
-        return self.count * (4 * cells + 3 * (1 << self.bits)) + (0 if self.are_all else 2 * cells)
+        """The cycles that it takes to sort so many cells, roughly: at each place two steps for each cell,
+        wide ones longer, and two for each digit, and one step for each cell to look at what was left out."""
+        of_cell = 6 if self.width > 32 else 4
+        return self.count * (of_cell * cells + 3 * (1 << self.bits)) + (0 if self.are_all else 2 * cells)
 
 
 def work_of_digits(dtype: DType, cells: int) -> float:

@@ -45,9 +45,13 @@ from .selection import last_key
 
 __all__ = [
     "MOST_WRITTEN_OUT",
+    "halving",
+    "loaded",
+    "ordered",
     "places_by_exchanges",
     "ranked_by_exchanges",
     "sort_by_exchanges",
+    "sorting_pairs",
     "work_of_exchanges",
 ]
 
@@ -69,7 +73,7 @@ def work_of_exchanges(keys: DType, rows: int, length: int, with_places: bool = F
     dtypes = _moved(keys, with_places)
     side, size = _side(dtypes[0]), sum(dtype.itemsize for dtype in dtypes)
     if rows < side:
-        return len(_pairs(length)) * (4 + rows * size / 16)
+        return len(sorting_pairs(length)) * (4 + rows * size / 16)
     pairs = sum(step.blocks * step.starts * len(step.pairs) for step in _steps(length))
     return -(-rows // side) * pairs * side * size / 32
 
@@ -87,7 +91,7 @@ def _side(dtype: DType) -> int:
     return max(_FEWEST, _VECTOR_BYTES // dtype.itemsize)
 
 
-def _pairs(length: int) -> list[tuple[int, int]]:
+def sorting_pairs(length: int) -> list[tuple[int, int]]:
     """Which places are put in order, one pair after the other (Knuth's algorithm 5.2.2M)."""
     found = []
     top = 1 << max(length - 1, 0).bit_length() >> 1
@@ -122,7 +126,7 @@ def _needed(length: int, ranks: Iterable[int]) -> list[tuple[int, int, bool, boo
     """The pairs from which the cells at these places follow; and whether the lesser cell of each is needed,
     and the greater one."""
     wanted, found = set(ranks), list[tuple[int, int, bool, bool]]()
-    for one, other in reversed(_pairs(length)):
+    for one, other in reversed(sorting_pairs(length)):
         if one in wanted or other in wanted:
             found.append((one, other, one in wanted, other in wanted))
             wanted |= {one, other}
@@ -146,7 +150,7 @@ def _steps(length: int) -> list[_Step]:
     """Blocks of as many cells as registers hold are sorted; then two blocks become one, until one is left.
     What lies behind the last cell comes last."""
     size = min(length, _HELD)
-    steps = [_Step(size, -(-length // size), 1, [(n, 1) for n in range(size)], _pairs(size))]
+    steps = [_Step(size, -(-length // size), 1, [(n, 1) for n in range(size)], sorting_pairs(size))]
     while size < length:
         size *= 2
         steps += _merging(length, size)
@@ -163,16 +167,16 @@ def _merging(length: int, size: int) -> Iterator[_Step]:
     for part in range(parts):
         many = 1 << (distances + part) // parts
         apart, half = block // many, many // 2
-        places, pairs = [(n * apart, 1) for n in range(many)], list(_halving(many))
+        places, pairs = [(n * apart, 1) for n in range(many)], list(halving(many))
         if block == size:
             places[half:] = [(block - 1 - n * apart, -1) for n in range(half)]
-            later = [pair for n, m in _halving(half) for pair in ((n, m), (m + half, n + half))]
+            later = [pair for n, m in halving(half) for pair in ((n, m), (m + half, n + half))]
             pairs = [(n, n + half) for n in range(half)] + later
         yield _Step(block, -(-length // block), apart, places, pairs)
         block = apart
 
 
-def _halving(many: int) -> Iterator[tuple[int, int]]:
+def halving(many: int) -> Iterator[tuple[int, int]]:
     """The pairs of places half of them apart, then a quarter, and so on."""
     apart = many // 2
     while apart:
@@ -222,12 +226,12 @@ def _sorted(keys: View, with_places: bool) -> View:
 def _sort_one_by_one(trace: Trace, held: Sequence[View]) -> None:
     """Put all pairs of places in order, in memory."""
     length = held[0].shape[0].constant
-    pairs = _pairs(length)
+    pairs = sorting_pairs(length)
     tables = [trace.constant(np.array(ends, np.int64)) for ends in zip(*pairs, strict=True)]
     with trace.loop(0, len(pairs)) as pair:
         places = [trace.bind(View.whole(table).load((pair,)), 0, length) for table in tables]
         cells = [[array.part(place) for array in held] for place in places]
-        _store(trace, cells, _ordered(trace, cells))
+        _store(trace, cells, ordered(trace, cells))
 
 
 def _take(trace: Trace, step: _Step, held: Sequence[View]) -> None:
@@ -239,9 +243,9 @@ def _take(trace: Trace, step: _Step, held: Sequence[View]) -> None:
     ):
         places = [block * step.size + start * sign + first for first, sign in step.places]
         there = [[array.remap((), (), (place, lane)) for array in held] for place in places]
-        cells = [[_loaded(trace, cell) for cell in pair] for pair in there]
+        cells = [[loaded(trace, cell) for cell in pair] for pair in there]
         for one, other in step.pairs:
-            cells[one], cells[other] = _ordered(trace, [cells[one], cells[other]])
+            cells[one], cells[other] = ordered(trace, [cells[one], cells[other]])
         _store(trace, there, cells)
 
 
@@ -272,7 +276,7 @@ def _columns(rows: View, first: Affine, count: int) -> View:
     return rows.remap((rows.shape[1], count), (place, row), (first + Affine.of(row), place))
 
 
-def _loaded(trace: Trace, cells: View) -> View:
+def loaded(trace: Trace, cells: View) -> View:
     return trace.compute(cells.shape, cells.tensor.dtype, cells.load)
 
 
@@ -282,7 +286,7 @@ def _store(trace: Trace, targets: Sequence[Sequence[View]], cells: Sequence[Sequ
             trace.store(view, value.load)
 
 
-def _ordered(trace: Trace, cells: Sequence[Sequence[View]]) -> list[list[View]]:
+def ordered(trace: Trace, cells: Sequence[Sequence[View]]) -> list[list[View]]:
     """Two keys in order, or two with what is moved along with them."""
     below, above = cells
     shape = below[0].shape

@@ -15,6 +15,7 @@ from ...ir.index import Affine
 from ...ir.ops import op
 
 __all__ = [
+    "MOST_NUMBERED",
     "bits_from",
     "cell_of",
     "digit_of",
@@ -29,6 +30,10 @@ __all__ = [
 ]
 
 _OF_BOOLS = named("u8")
+_PLACE_BITS = 16
+
+MOST_NUMBERED = 1 << _PLACE_BITS
+"""Of so many keys each can take its place along."""
 
 
 def type_of_keys(dtype: DType) -> DType:
@@ -69,14 +74,14 @@ def key_with_place(key: Expr, place: Affine) -> Expr:
     dtype = dtype_of(key)
     whole = numbered_type(dtype)
     assert whole is not None
-    above = Apply(op("raw_left_shift"), (Cast(key, whole), Const(16, whole)), whole)
+    above = Apply(op("raw_left_shift"), (Cast(key, whole), Const(_PLACE_BITS, whole)), whole)
     return Apply(op("bitwise_or"), (above, Cast(Index(place), whole)), whole)
 
 
 def place_of(key: Expr) -> Expr:
     """The place behind a key."""
     dtype = dtype_of(key)
-    return Cast(Apply(op("bitwise_and"), (key, Const((1 << 16) - 1, dtype)), dtype), I64)
+    return Cast(Apply(op("bitwise_and"), (key, Const(MOST_NUMBERED - 1, dtype)), dtype), I64)
 
 
 def cell_of(key: Expr, dtype: DType) -> Expr:

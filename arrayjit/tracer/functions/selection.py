@@ -42,12 +42,12 @@ _TABLES = 4
 def work_of_selection(keys: DType, cells: int, ranks: Sequence[int]) -> float:
     """The cycles that it takes to select from a row of so many cells, roughly: what is wider than 16 bits is
     put together by registers."""
-    return len(_runs(ranks)) * ((6 if keys.bits > 16 else 10) * cells + 8 * (1 << _BITS))
+    return len(_runs(ranks)) * ((1 + keys.itemsize / 2 if keys.bits > 16 else 10) * cells + 8 * (1 << _BITS))
 
 
 def work_of_division(keys: DType, cells: int) -> float:
     """The cycles that it takes to divide a row of so many cells, roughly."""
-    return work_of_selection(keys, cells, (0,)) + (2 if keys.bits > 16 else 6) * cells
+    return work_of_selection(keys, cells, (0,)) + (1 if keys.bits > 16 else 6) * cells
 
 
 def select(keys: SymbolicArray, ranks: Sequence[int]) -> SymbolicArray:

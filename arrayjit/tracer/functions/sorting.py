@@ -1,4 +1,4 @@
-"""`sort` and `argsort`: of the cells' keys, by digits, or short rows by exchanges.
+"""`sort` and `argsort`: of the cells' keys: very long rows by digits, others by exchanges of many at once.
 
 Equal cells keep their order where it shows: in `argsort`, and in stable sorts.
 """
@@ -32,6 +32,7 @@ from .digits import sort_by_digits, work_of_digits
 from .exchanges import places_by_exchanges, sort_by_exchanges, work_of_exchanges
 from .keys import cell_of, key, key_of_equals, type_of_keys
 from .leading import leading_places, work_of_leading
+from .networks import places_by_network, sort_by_network, work_of_network
 from .operands import axis_of, refuse, require_real
 from .parts import parts
 from .reshaping import ravel, reshape
@@ -201,8 +202,11 @@ def _is_stable(kind: Any, stable: Any) -> bool:
 def _sorted_places(rows: SymbolicArray) -> SymbolicArray:
     """For each row, where its cells stand, in their order."""
     keys = _keys(rows, key_of_equals)
-    if _takes_exchanges(keys, with_places=True):
-        return places_by_exchanges(keys)
+    match _way(keys, with_places=True):
+        case "exchanges":
+            return places_by_exchanges(keys)
+        case "network":
+            return places_by_network(keys)
     places = _of_rows(rows, I64, lambda at: Index(at[1]))
     if _may_be_out_of_order(keys):
         sort_by_digits([keys, places])
@@ -337,8 +341,11 @@ def _along(rows: SymbolicArray, array: SymbolicArray, along: int) -> SymbolicArr
 
 def _sort(keys: SymbolicArray) -> SymbolicArray:
     """The rows of keys in order. Those given may be overwritten."""
-    if _takes_exchanges(keys):
-        return sort_by_exchanges(keys)
+    match _way(keys):
+        case "exchanges":
+            return sort_by_exchanges(keys)
+        case "network":
+            return sort_by_network(keys)
     if _may_be_out_of_order(keys):
         sort_by_digits([keys])
     return keys
@@ -350,25 +357,29 @@ def _may_be_out_of_order(rows: SymbolicArray) -> bool:
     return count != 0 and (extent is None or extent >= 2)
 
 
-def _takes_exchanges(rows: SymbolicArray, with_places: bool = False) -> bool:
-    """Whether exchanges sort rows, or keys, faster than digits do."""
-    count, extent = rows.cells.shape
-    if not (count.is_constant and extent.is_constant and _may_be_out_of_order(rows)):
-        return False
-    if extent.offset > _MOST_EXCHANGED:
-        return False
-    keys = type_of_keys(rows.element_type)
-    work = work_of_exchanges(keys, count.offset, extent.offset, with_places)
-    return work < count.offset * work_of_digits(keys, extent.offset)
+def _way(rows: SymbolicArray, with_places: bool = False) -> str:
+    """By what rows, or keys, are sorted fastest."""
+    if not all(extent.is_constant for extent in rows.cells.shape) or not _may_be_out_of_order(rows):
+        return "digits"
+    works = _works(rows, with_places)
+    return min(works, key=works.__getitem__)
+
+
+def _works(rows: SymbolicArray, with_places: bool) -> dict[str, float]:
+    """The cycles that each way takes to sort a row, or keys, whose length is known, roughly."""
+    keys, count, length = type_of_keys(rows.element_type), rows.cells.shape[0], rows.cells.shape[1].constant
+    found = {"digits": work_of_digits(keys, length)}
+    if count.is_constant and count.constant:
+        found["network"] = work_of_network(keys, length, with_places)
+        if length <= _MOST_EXCHANGED:
+            work = work_of_exchanges(keys, count.constant, length, with_places)
+            found["exchanges"] = work / count.constant
+    return found
 
 
 def _work_of_sorting(rows: SymbolicArray, with_places: bool = False) -> float:
     """The cycles that it takes to sort a row, or keys, whose length is known, roughly."""
-    count, extent = rows.cells.shape
-    keys = type_of_keys(rows.element_type)
-    if _takes_exchanges(rows, with_places):
-        return work_of_exchanges(keys, count.constant, extent.constant, with_places) / count.constant
-    return work_of_digits(keys, extent.constant)
+    return min(_works(rows, with_places).values())
 
 
 def _columns(keys: SymbolicArray, places: Sequence[int]) -> SymbolicArray:
