@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...errors import IndexOutOfRange, ShapeError
-from ...ir.conditions import both, compare, one_of
+from ...ir.conditions import both, compare, either, one_of
 from ...ir.dtype import I64, Kind
 from ...ir.expr import Apply, Const, Expr, Index, convert
 from ...ir.index import Affine
@@ -50,12 +50,22 @@ def _is_inside(value: Expr, extent: Affine) -> Expr:
 
 def _brought(value: Expr, extent: Affine, mode: str) -> Expr:
     if mode == "wrap":
-        return Apply(op("remainder"), (value, Index(extent)), I64)
+        return _around(value, extent)
     if mode == "clip":
         positive = Apply(op("maximum"), (value, _ZERO), I64)
         return Apply(op("minimum"), (positive, Index(extent - 1)), I64)
     negative = compare("less", value, _ZERO)
     return one_of(negative, Apply(op("add"), (value, Index(extent)), I64), value)
+
+
+def _around(value: Expr, extent: Affine) -> Expr:
+    """The position after any number of turns; of most it is one at most, which needs no division."""
+    size = Index(extent)
+    forwards = one_of(compare("less", value, _ZERO), Apply(op("add"), (value, size), I64), value)
+    back = Apply(op("subtract"), (value, size), I64)
+    near = one_of(compare("greater_equal", value, size), back, forwards)
+    far = either(compare("less", value, Index(-extent)), compare("greater_equal", value, Index(extent * 2)))
+    return Apply(op("rarely"), (far, Apply(op("remainder"), (value, size), I64), near), I64)
 
 
 def require_integers(positions: SymbolicArray, words: str) -> None:
