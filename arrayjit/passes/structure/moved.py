@@ -68,8 +68,14 @@ def _only_moved(computation: Computation) -> set[Tensor]:
             case _:
                 pass
         seen.update(tensor.storage for expr in looked_at for tensor in _read(expr))
-    while more := {source for source, into in moves if into in seen and source not in seen}:
-        seen |= more
+    sources: dict[Tensor, list[Tensor]] = {}
+    for source, into in moves:
+        sources.setdefault(into, []).append(source)
+    pending = list(seen)
+    while pending:
+        more = [source for source in sources.get(pending.pop(), ()) if source not in seen]
+        seen.update(more)
+        pending += more
     return {storage for move in moves for storage in move if not seen.intersection(move)}
 
 
