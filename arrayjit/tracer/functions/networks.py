@@ -29,6 +29,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ...frozen import frozen, frozen_by_identity
+from ...ir.conditions import compare, one_of
 from ...ir.dtype import I64, DType, Kind, named
 from ...ir.expr import Apply, Cast, Const, Expr, Index, dtype_of
 from ...ir.index import Affine, Symbol
@@ -200,10 +201,12 @@ class _Row:
         """For each column, what it is turned by: in a phase those go down whose bit of that number is set."""
         dtype = self.columns.tensor.dtype
 
+        inverted = Const(-1 if dtype.kind is Kind.INT else (1 << dtype.bits) - 1, dtype)
+
         def mask(at: tuple[Affine, ...]) -> Expr:
             bits = _of("bitwise_xor", Index(at[0]), Index(at[0] * 2))
             bit = _of("bitwise_and", _of("raw_right_shift", bits, Index(phase)), 1)
-            return Cast(Apply(op("negative"), (bit,), I64), dtype)
+            return one_of(compare("not_equal", bit, Const(0, I64)), inverted, Const(0, dtype))
 
         return self.trace.compute((self.cut.columns,), dtype, mask, label="masks")
 
