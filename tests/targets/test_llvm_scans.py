@@ -40,6 +40,16 @@ def test_what_has_one_result_is_numpy_s(name: str) -> None:
         np.testing.assert_array_equal(arrayjit.jit(function)(x), function(x), strict=True)
 
 
+@pytest.mark.parametrize("target", ["interp", "sync_llvm"])
+@pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.maximum], ids=lambda ufunc: ufunc.__name__)
+def test_each_step_of_a_small_float_is_rounded(ufunc: np.ufunc, target: str) -> None:
+    """So that NumPy's sums stop where a unit in the last place is more than what is added."""
+    random = np.random.default_rng(1)
+    x = random.random(9000).astype("f2") if ufunc is np.add else random.uniform(0.9, 1.1, 9000).astype("f2")
+    scan = arrayjit.jit(lambda x: ufunc.accumulate(x), target=target)
+    np.testing.assert_array_equal(scan(x), ufunc.accumulate(x), strict=True)
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_floats_are_summed_within_numpy_s_error(dtype: str) -> None:
     for size in SIZES:
