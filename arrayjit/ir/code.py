@@ -98,7 +98,8 @@ class Caps:
     what computes. With `pads`, grids that steps go through are copied to where their rows begin on
     boundaries. With `ends_masked`, to add lanes that a mask leaves out costs less than to guess wrong where a
     row ends. With `transposes`, it costs less to transpose a few terms of rows in registers
-    whenever they are multiplied, a few times, than to keep a copy."""
+    whenever they are multiplied, a few times, than to keep a copy. Those `small_floats` are converted from
+    float32 and to it by instructions."""
 
     vector_bytes: int = 32
     registers: int = 16
@@ -119,6 +120,7 @@ class Caps:
     pads: bool = False
     ends_masked: bool = False
     transposes: bool = False
+    small_floats: tuple[DType, ...] = ()
 
 
 @frozen

@@ -17,6 +17,7 @@ from .bodies.beforehand import beforehand
 from .bodies.bytewise import bytewise
 from .bodies.carry import carry
 from .bodies.certain import certain
+from .bodies.convert import convert
 from .bodies.divisors import divisors
 from .bodies.endwise import endwise
 from .bodies.expand import expand
@@ -562,7 +563,8 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         optional=True,
     ),
     Pass(unison, after=("unordered",), why="extremes that may go by a few steps do so"),
-    Pass(overlap, after=("unordered", "unison"), why="no pass after it knows of parts", optional=True),
+    Pass(convert, after=("unison",), why="which loops have lanes, and how many, is the same on all CPUs"),
+    Pass(overlap, after=("convert",), why="no pass after it knows of parts", optional=True),
     Pass("widen", after=("rare",), why="what is seldom needed is not read with the rest", on=GPU),
     Pass("barriers", after=("once",), why="what stays in a register is waited for by no one", on=GPU),
     Pass(lifetimes, after=("threads",), why="no later pass may move a use of a temporary", on=BOTH),

@@ -32,7 +32,8 @@ class CTarget:
         self._cpu = cpu_named(self.cpu) if self.cpu else host_cpu()
 
     def caps(self) -> Caps:
-        return replace(host_caps(self._cpu), packed=(), transposes=False)  # C has no word for them
+        caps = host_caps(self._cpu)
+        return replace(caps, packed=(), transposes=False, small_floats=())  # C has no word for them
 
     def fitted(self, properties: Mapping[str, str | int]) -> CTarget:
         return self

@@ -15,6 +15,7 @@ from .. import processor
 from ..errors import SettingError
 from ..frozen import frozen
 from ..ir.code import Ahead, Caps, Pipes
+from ..ir.dtype import F16
 
 __all__ = ["CPUS", "Cpu", "cpu_named", "host_caps", "host_cpu"]
 
@@ -30,7 +31,7 @@ class Cpu:
 
 
 _AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c", "bmi2")
-_AVX512_CAPS = Caps(64, 32, fma=True, packed=(4, 8))
+_AVX512_CAPS = Caps(64, 32, fma=True, packed=(4, 8), small_floats=(F16,))
 _ZEN5_CAPS = replace(
     _AVX512_CAPS,
     ahead=Ahead(further=4096, one=1024, second=False, rows=True, beyond=4096),
@@ -44,7 +45,7 @@ CPUS = (
     Cpu("avx512fp16", ("avx512fp16", *_AVX512), replace(_AVX512_CAPS, divisions=(16.0, 32.0))),
     Cpu("zen5", ("sse4a", "avx512vp2intersect", *_AVX512), _ZEN5_CAPS),
     Cpu("avx512", _AVX512, _AVX512_CAPS),
-    Cpu("avx2", ("avx2", "fma", "f16c", "bmi2"), Caps(32, 16, fma=True)),
+    Cpu("avx2", ("avx2", "fma", "f16c", "bmi2"), Caps(32, 16, fma=True, small_floats=(F16,))),
     Cpu("avx", ("avx",), Caps(32, 16, fma=False)),
     Cpu("sse2", ("sse2",), Caps(16, 16, fma=False)),
     Cpu("neon", ("neon",), Caps(16, 32, fma=True)),

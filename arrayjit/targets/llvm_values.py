@@ -17,7 +17,7 @@ from typing import Any
 
 from ..errors import CompilerBug
 from ..ir.definitions.small import converted
-from ..ir.dtype import BOOL, F32, F64, I32, I64, DType, Kind, named
+from ..ir.dtype import BOOL, F16, F32, F64, I32, I64, DType, Kind, named
 from ..ir.expr import constant as as_number
 from ..ir.ops import OPS, Op
 from ..ir.resolve import resolve
@@ -362,6 +362,8 @@ def cast(writer: Writer, value: Value, dtype: DType) -> Value:
     """`value.astype(dtype)`."""
     if value.dtype is dtype:
         return value
+    if "f16c" in writer.features and {value.dtype, dtype} == {F16, F32}:
+        return _by_half(writer, value, dtype)
     if value.dtype.is_small or dtype.is_small:
         number: Value = converted(_Expansion(writer), value, dtype)
         return number
@@ -372,6 +374,25 @@ def cast(writer: Writer, value: Value, dtype: DType) -> Value:
     if value.dtype is BOOL and value.lanes > 1 and dtype.bits >= 32:
         return _from_mask(writer, value, dtype)
     return _convert(writer, _instruction(value.dtype, dtype), value, dtype)
+
+
+def _by_half(writer: Writer, value: Value, dtype: DType) -> Value:
+    """Between float16 and float32 by the instruction for it. What is no number and is rounded is one NaN, as
+    by the definition: the instruction would keep bits of it."""
+    half, wide = (vector_type(kind, value.lanes) for kind in ("half", "float"))
+    result = Value("", dtype, value.lanes)
+    if dtype is F32:
+        bits = writer.pure(f"bitcast {value} to {half}")
+        return replace(result, text=writer.pure(f"fpext {half} {bits} to {wide}"))
+    rounded = writer.pure(f"fptrunc {value} to {half}")
+    near = replace(result, text=writer.pure(f"bitcast {half} {rounded} to {result.type}"))
+    numbers = (constant(number, named("i16")) for number in (0x7FFF, 0x7C00, -0x8000, 0x7E00))
+    most, infinite, sign, nan = (writer.widen(number, value.lanes).text for number in numbers)
+    magnitude = writer.pure(f"and {near}, {most}")
+    is_nan = writer.pure(f"icmp ugt {near.type} {magnitude}, {infinite}")
+    signed = writer.pure(f"and {near}, {sign}")
+    none = replace(result, text=writer.pure(f"or {near.type} {signed}, {nan}"))
+    return select(writer, is_nan, none, near)
 
 
 def _from_mask(writer: Writer, mask: Value, dtype: DType) -> Value:

@@ -60,7 +60,7 @@ def compiled(program, dtype, target):
     return optimize(computation, target.caps(), verify=True).kernel, x
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("program", [elementary, rounding, integers, sums, product, sweep])
 @pytest.mark.parametrize("name", HERE)
 def test_the_bits_are_those_of_the_interpreter(name, program, dtype):
@@ -75,6 +75,34 @@ def test_the_bits_are_those_of_the_interpreter(name, program, dtype):
         kernel, {p.tensor: arrays[p.tensor.label] for p in kernel.params if isinstance(p, ArrayParam)}, {}
     )
     assert y.tobytes() == wanted.tobytes()
+
+
+def conversions(x, y, z, wide, back, rounded):
+    wide[:] = x
+    back[:] = wide
+    rounded[:] = np.abs(y)
+    z[:] = y
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_float16_has_the_same_bits_with_and_without_instructions_for_it(name):
+    """All numbers, what lies near them and between two, and what is no number."""
+    x = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    steps = np.arange(-3, 4) << 12
+    near = (steps[:, None] + np.arange(-1, 2)).astype(np.uint32).ravel()
+    y = (x.astype(np.float32).view(np.uint32)[:, None] + near).ravel()
+    made = []
+    for cpu in (name, "generic"):
+        results = [np.zeros(len(y), "e"), np.zeros_like(x, "f"), np.zeros_like(x), np.zeros(len(y), "e")]
+        arguments = (x, y.view(np.float32), *results)
+        computation = trace_function(conversions, arguments, {}).computation
+        made_for = fresh_backend("sync_llvm", cpu=cpu)
+        kernel = optimize(computation, made_for.target.caps(), verify=True).kernel
+        arrays = dict(zip(("x", "y", "z", "wide", "back", "rounded"), arguments, strict=True))
+        procedure = made_for.get_device().load(made_for.target.emit(kernel))
+        procedure.launch([arrays[param.tensor.label].ctypes.data for param in kernel.params])
+        made.append([result.tobytes() for result in results])
+    assert made[0] == made[1]
 
 
 @every_cpu

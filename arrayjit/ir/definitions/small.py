@@ -21,24 +21,27 @@ def converted(builder: Builder, value: Any, dtype: DType) -> Any:
     ml_dtypes has it."""
     number = Term(builder, value)
     if number.dtype.is_small:
-        number = _widened(number)
-    if dtype.is_small:
-        is_rounded_once = number.dtype is F64 and dtype is F16
-        return _narrowed(_to_odd(number) if is_rounded_once else number.cast(F32), dtype).value
-    return number.cast(dtype).value
+        return (_widened(number) if dtype is F32 else number.cast(F32).cast(dtype)).value
+    if number.dtype is F32:
+        return _narrowed(number, dtype).value
+    is_rounded_once = number.dtype is F64 and dtype is F16
+    return (_to_odd(number) if is_rounded_once else number.cast(F32)).cast(dtype).value
 
 
 def _widened(x: Term) -> Term:
     """A small float as a float32. Moved up, its bits are those of a number that is too small by what the
-    exponents' biases differ in, whether it is subnormal or not; but for infinities and what is none."""
+    exponents' biases differ in, whether it is subnormal or not; but for infinities and what is no number. The
+    latter signals nothing any more once it is multiplied, as after the instruction for it."""
     dtype = x.dtype
     beyond = mantissa_bits(F32) - mantissa_bits(dtype)
     sign = 1 << (dtype.bits - 1)
     bits = x.op("bits").cast(I32)
     magnitude = (bits & (sign - 1)).op("raw_left_shift", beyond)
     scale = 2.0 ** (largest_exponent(F32) - largest_exponent(dtype))
-    is_finite = magnitude < (2 * largest_exponent(dtype) + 1) << mantissa_bits(F32)
-    number = where(is_finite, (magnitude.op("from_bits") * scale).op("bits"), magnitude | INFINITE)
+    number = magnitude
+    if scale != 1:
+        is_finite = magnitude < (2 * largest_exponent(dtype) + 1) << mantissa_bits(F32)
+        number = (where(is_finite, magnitude, magnitude | INFINITE).op("from_bits") * scale).op("bits")
     return (number | (bits & sign).op("raw_left_shift", 32 - dtype.bits)).op("from_bits")
 
 

@@ -8,51 +8,52 @@
 
 Each call that a definition makes appends one `Define` before the statement that the op stands in, so a
 definition may use a value as often as it likes and nothing is computed twice. Conversions of small floats are
-derived as well, unless a GPU has them, and what adds up in one is converted for every step. Definitions that
-stand `apart` are left to the targets, which print each once and call it.
+derived as well, but for those between float16 and float32 and what else a GPU has, and what adds up in one is
+converted for every step. Definitions that stand `apart` are left to the targets, which print each once and
+call it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ...ir.code import Caps
 from ...ir.definitions.small import converted
-from ...ir.dtype import F32, DType
+from ...ir.dtype import F16, F32, DType
 from ...ir.expr import Apply, Cast, Const, Expr, ExprBuilder, Local, Variable, dtype_of
 from ...ir.loops import Define, Kernel, Stmt, Update, While
 from ...ir.ops import OPS
 from ...ir.resolve import resolve
 from ...ir.walk import kept, nodes_in, rewrite_bodies, rewrite_expressions, transform
 
-__all__ = ["Definitions", "expand"]
+__all__ = ["Definitions", "expand", "expanded"]
 
 
 def expand(kernel: Kernel, caps: Caps) -> Kernel:
     """Every op with a definition replaced by it."""
-    body = _expand_body(kernel.body, () if caps.gpu is None else caps.gpu.small_floats)
-    return kernel.with_body(body)
+    return kernel.with_body(expanded(kernel.body, (F16,) if caps.gpu is None else caps.gpu.small_floats))
 
 
-def _expand_body(body: tuple[Stmt, ...], known: tuple[DType, ...]) -> tuple[Stmt, ...]:
-    """A body in which nothing is derived, where the hardware knows some small floats."""
+def expanded(
+    body: tuple[Stmt, ...], known: tuple[DType, ...], kinds: Sequence[type[Expr]] = (Apply, Cast)
+) -> tuple[Stmt, ...]:
+    """A body in which no expression of these kinds is derived, but conversions of `known` small floats from
+    float32 and to it."""
     out: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, Update) and stmt.accum is not None and stmt.variable.dtype.is_small:
             step = Apply(stmt.accum, (Local(stmt.variable), stmt.value), stmt.variable.dtype)
             stmt = Update(stmt.variable, step)
-        if any(type(node) in _MADE and _is_derived(node, known) for node in nodes_in((stmt,))):
+        if any(type(node) in kinds and _is_derived(node, known) for node in nodes_in((stmt,))):
             definitions = Definitions(known)
             stmt = rewrite_expressions(stmt, definitions.of)
             if isinstance(stmt, While):
                 stmt = replace(stmt, test=(*stmt.test, *definitions.lines))
             else:
                 out.extend(definitions.lines)
-        out.append(rewrite_bodies(stmt, lambda inner: _expand_body(inner, known)))
+        out.append(rewrite_bodies(stmt, lambda inner: expanded(inner, known, kinds)))
     return kept(body, out)
-
-
-_MADE = frozenset((Apply, Cast))
 
 
 def _is_derived(expr: Expr, known: tuple[DType, ...]) -> bool:
