@@ -9,7 +9,8 @@ A temporary is two tensors. Where one part is needed to compute the other one an
 goes through a temporary, since an assignment reads everything before it writes. A product of matrices is one
 of reals (`real_products`), one of vectors is four; a factor that was conjugated before is read as it was.
 A product with an imaginary number has a real part that is 0 or NaN, whose exponential is one more.
-What cannot be accumulated part by part, such as products, is taken in order, in a loop.
+Sums down columns are those of both parts at once, which lie side by side. What cannot be accumulated part by
+part, such as products, is taken in order, in a loop.
 """
 
 from __future__ import annotations
@@ -307,6 +308,8 @@ class _Splitting:
         """An assignment to complex cells."""
         if assign.contract:
             yield from self._contracted(assign)
+        elif (sums := self._column_sums(assign)) is not None:
+            yield sums
         elif assign.accum is None or assign.accum is OPS["add"]:
             starts: tuple[Expr | None, Expr | None] = (None, None)
             if assign.initial is not None:
@@ -315,6 +318,31 @@ class _Splitting:
             yield from self._in_order([self._stored(assign, *part) for part in parts])
         else:
             yield from self._folded(assign)
+
+    def _column_sums(self, assign: Assign) -> Assign | None:
+        """Sums down columns of the caller's numbers, in memory of the caller's: those of rows of twice as
+        many reals, which are read once."""
+        into, given = assign.into, self._given
+        match assign:
+            case Assign(accum=op, value=Load(tensor=rows, index=(*_, place) as row), index=(*_, last)):
+                is_sum = op is OPS["add"] and assign.index == assign.point[: len(assign.index)]
+                if not (is_sum and place == last and given.issuperset((rows, into)) and rows is not into):
+                    return None
+            case _:
+                return None
+        if assign.initial is None:
+            return None
+        start, of_imaginary = self.pair(assign.initial)
+        if start != of_imaginary:
+            return None
+        part = Symbol("part")
+        rows, (*cells, _) = self.cell(rows, row, REAL)
+        into, (*sums, _) = self.cell(into, assign.index, REAL)
+        value = Load(rows, (*cells, Affine.of(part)))
+        loops = (*assign.cell_loops, (part, Affine.of(2)), *assign.reduced_loops)
+        return replace(
+            assign, loops=loops, into=into, index=(*sums, Affine.of(part)), value=value, initial=start
+        )
 
     def _stored(self, assign: Assign, value: Expr, initial: Expr | None, part: int) -> Assign:
         into, index = self.cell(assign.into, assign.index, part)
