@@ -123,6 +123,7 @@ from .structure.reals import reals
 from .structure.rebase import rebase
 from .structure.rematerialise import rematerialise
 from .structure.reroll import reroll
+from .structure.rounds import rounds
 from .structure.rowwise import rowwise
 from .structure.same import same
 from .structure.snapshot import snapshot
@@ -143,7 +144,19 @@ ON_ASSIGNMENTS: tuple[Pass[Computation, Computation], ...] = (
         on=BOTH,
     ),
     Pass(moved, after=("reals", "log"), why="what is told are bools", optional=True),
-    Pass(reroll, why="what is done to a round that stands by itself need not be done to the loop", on=BOTH),
+    Pass(
+        rounds,
+        after=("reals", "log"),
+        why="what is there once goes through the passes once",
+        optional=True,
+        on=BOTH,
+    ),
+    Pass(
+        reroll,
+        after=("rounds",),
+        why="what is done to a round that stands by itself need not be done to the loop",
+        on=BOTH,
+    ),
     Pass(same, after=("reroll",), why="a round that joins its loop binds its numbers there", on=BOTH),
     Pass(again, after=("same",), why="equal numbers have one name by then", on=BOTH),
     Pass(
