@@ -165,7 +165,7 @@ class _Mover:
         place that loops lead to, or where any of these statements writes, and what reads a local that changes
         stays where it is."""
         needed = Counter(chain.from_iterable(map(variables, thens)))
-        writes = written_in(walk_statements(tuple(before)))
+        writes = _Writes(tuple(before))
         moved: list[Stmt] = []
         for position in reversed(range(len(before))):
             stmt = before[position]
@@ -175,6 +175,19 @@ class _Mover:
                     needed.update(read)
                     moved.append(before.pop(position))
         return moved[::-1]
+
+
+class _Writes:
+    """Where statements write, which is asked for lookups alone: most bodies have none."""
+
+    def __init__(self, body: tuple[Stmt, ...]) -> None:
+        self.body = body
+        self.storages: Container[Tensor | None] | None = None
+
+    def __contains__(self, storage: object) -> bool:
+        if self.storages is None:
+            self.storages = written_in(walk_statements(self.body))
+        return storage in self.storages
 
 
 def _is_pure(value: Expr, writes: Container[Tensor | None] | None) -> bool:
