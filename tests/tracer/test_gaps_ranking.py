@@ -223,6 +223,46 @@ def test_partitions_of_long_rows(keys: np.ndarray, kth: int) -> None:
         np.testing.assert_array_equal(np.sort(divided[:, k:]), ordered[:, k:])
 
 
+def fooled(low: bool) -> np.ndarray:
+    """Cells of which a sample, which takes one in so many, sees none that are like the others."""
+    row = random.standard_normal(2048)
+    row[::32] = -1e9 if low else 1e9
+    return row
+
+
+SAMPLED = {
+    "below the others": fooled(True),
+    "above the others": fooled(False),
+    "in order": np.arange(2048) / 3,
+    "backwards": -np.arange(2048, dtype="i4"),
+    "two values": np.tile([2.0, 1.0], 1024).astype("f4"),
+    "mostly one": np.where(random.random(2048) < 0.9, 5, random.integers(0, 9, 2048)),
+    "NaN": np.where(random.random(2048) < 0.5, np.nan, -np.inf),
+    "zeros": np.where(random.random(2048) < 0.5, -0.0, 0.0),
+    "ends": np.where(random.random(2048) < 0.5, -(2**63), 2**63 - 1),
+    "unsigned": random.integers(0, 2**64, 2048, dtype="u8"),
+}
+
+
+@pytest.mark.parametrize("row", SAMPLED.values(), ids=SAMPLED)
+def test_a_sample_may_mislead(row: np.ndarray) -> None:
+    ordered = np.sort(row)
+
+    def program(x: np.ndarray) -> Any:
+        return np.partition(x, 1024), x[np.argpartition(x, 2030)]
+
+    for kth, divided in zip((1024, 2030), arrayjit.jit(program, target="sync_llvm")(row), strict=True):
+        parts = np.sort(divided[:kth]), divided[kth : kth + 1], np.sort(divided[kth + 1 :])
+        np.testing.assert_array_equal(np.concatenate(parts), ordered)
+        assert np.count_nonzero(np.signbit(divided)) == np.count_nonzero(np.signbit(row))
+
+
+def test_rows_that_are_sampled_go_to_threads() -> None:
+    text = arrayjit.jit(lambda x: np.median(x, axis=1), target="llvm").lower(np.zeros((400, 3000)))
+    assert "parallel(0, 400" in text.as_text("optimized")
+    assert "'scratch'" in text.as_text("optimized")
+
+
 STABLE = [{"kind": "stable"}, {"kind": "mergesort"}, {"kind": "s"}, {"kind": b"Merge"}, {"stable": True}]
 
 

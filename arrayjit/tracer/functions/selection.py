@@ -1,6 +1,11 @@
 """The cells at a few places of the order, found without putting all in order.
 
     t = x; left = n; rank = k
+    while a sample is worth it:                        of many cells, first: 64 of t[:left], put in order
+        low, high = those that stand some places before and behind where the wanted one would be
+        if it is not between these, they are the first or last key there is and one of these
+        rank -= how many of t[:left] are less than low
+        t[:reached] = those of t[:left] between the two, in place; left = reached
     bits = those that are not the same in all cells
     while bits:
         shift = max(0, the highest of them less 7)     a digit that tells cells apart
@@ -20,11 +25,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...ir.assign import Branch, While
-from ...ir.conditions import compare, one_of
-from ...ir.dtype import I64, DType, Kind
+from ...ir.conditions import both, compare, one_of
+from ...ir.dtype import I64, DType, Kind, named
 from ...ir.expr import Apply, Cast, Const, Expr, Index, dtype_of
 from ...ir.index import Affine
 from ...ir.ops import op
+from ..indices.gathering import gather
 from ..record.trace import Body, Trace, current_trace, user_location
 from ..record.view import View
 from ..values.array import SymbolicArray
@@ -37,12 +43,25 @@ _ZERO, _ONE = Const(0, I64), Const(1, I64)
 _BITS = 8
 _TABLES = 4
 """In which digits are counted."""
+_SAMPLE, _APART = 64, 11
+"""So many keys tell, of which each is compared with each. Among them the one wanted would stand 4 places off
+its own, more or less: 11 are hardly ever too few."""
+_MANY = 1000
+"""Of fewer candidates, no sample is looked at: digits take as long."""
 
 
 def work_of_selection(keys: DType, cells: int, ranks: Sequence[int]) -> float:
     """The cycles that it takes to select from a row of so many cells, roughly: what is wider than 16 bits is
     put together by registers."""
-    return len(_runs(ranks)) * ((1 + keys.itemsize / 2 if keys.bits > 16 else 10) * cells + 8 * (1 << _BITS))
+    digits = (1 + keys.itemsize / 2 if keys.bits > 16 else 10) * cells + 8 * (1 << _BITS)
+    sample = 4500 + cells * keys.itemsize / 4
+    return len(_runs(ranks)) * (min(digits, sample) if _is_sampled(keys, cells) else digits)
+
+
+def _is_sampled(keys: DType, cells: int | None) -> bool:
+    """Whether samples are looked at first in rows of so many keys at most: those that are kept should be put
+    together by registers, and their number must fit in one key."""
+    return keys.bits > 16 and cells is not None and _MANY < cells < 1 << 31
 
 
 def work_of_division(keys: DType, cells: int) -> float:
@@ -79,16 +98,19 @@ def select_pairs(keys: SymbolicArray, ranks: SymbolicArray) -> SymbolicArray:
     return SymbolicArray(found, trace)
 
 
-def divide(keys: SymbolicArray, rank: int, dtype: DType, cell: Body) -> SymbolicArray:
+def divide(
+    keys: SymbolicArray, rank: int, dtype: DType, cell: Body, equal: Callable[[Expr], Expr] | None = None
+) -> SymbolicArray:
     """For each row of keys, the cells that belong to them: first those of lesser keys than the one at this
-    place of the order, then those of equal ones, then the others, each in the order of before."""
+    place of the order, then those of equal ones, then the others, each in the order of before. `equal` tells
+    which cell a key belongs to, if only one does."""
     trace = current_trace()
     count, extent = keys.cells.shape
     divided = trace.window(keys.cells.shape, dtype, "divided")
     with trace.loop(0, count) as row:
         search = Search(trace, keys.cells.part(row), Const(rank, I64))
         parts = {"less": divided.part(row)}
-        for name in ("equal", "greater"):
+        for name in ("greater",) if equal else ("equal", "greater"):
             parts[name] = trace.window((extent,), dtype, name)
             if count != Affine.of(1):  # so that each thread may have its own: nothing else is read
                 trace.store(parts[name], lambda at: cell((row, *at)))
@@ -99,20 +121,23 @@ def divide(keys: SymbolicArray, rank: int, dtype: DType, cell: Body) -> Symbolic
                 place = trace.bind(numbers[name].load(()), 0, most(extent))
                 trace.store(part.remap((), (), (place,)), lambda _: cell((row, at)))
                 _add(trace, numbers[name], Cast(compare(name, key, found), I64))
-        middle = Apply(op("subtract"), (Const(rank, I64), search.rank.load(())), I64)
-        for name, start in (("equal", middle), ("greater", _sum(middle, search.left.load(())))):
-            first, many = (trace.bind(n, 0, most(extent + 1)) for n in (start, numbers[name].load(())))
+        left = search.left.load(())
+        middle = _of("subtract", Const(rank, I64), search.rank.load(()))
+        for name, start in (("equal", middle), ("greater", _of("add", middle, left))):
+            number = numbers[name].load(()) if name in numbers else left
+            first, many = (trace.bind(n, 0, most(extent + 1)) for n in (start, number))
             with trace.loop(0, many) as at:
-                trace.store(divided.remap((), (), (row, first + at)), _at(parts[name], at))
+                value = parts[name].load((at,)) if name in parts or not equal else equal(search.key.load(()))
+                trace.store(divided.remap((), (), (row, first + at)), _always(value))
     return SymbolicArray(divided, trace)
 
 
-def _at(cells: View, place: Affine) -> Body:
-    return lambda _: cells.load((place,))
+def _always(value: Expr) -> Body:
+    return lambda _: value
 
 
 def _add(trace: Trace, number: View, value: Expr) -> None:
-    trace.store(number, lambda _: _sum(number.load(()), value))
+    trace.store(number, lambda _: _of("add", number.load(()), value))
 
 
 def _runs(ranks: Sequence[int]) -> list[list[int]]:
@@ -132,13 +157,15 @@ class Search:
     def __init__(self, trace: Trace, cells: View, rank: Expr) -> None:
         self.trace, self.cells, self.dtype = trace, cells, cells.tensor.dtype
         (self.extent,) = cells.shape
-        self.those = trace.compute(cells.shape, self.dtype, cells.load, label="candidates")
         self.left = self.number(as_expr(self.extent), "left")
         self.rank = self.number(rank, "rank")
         self.bits = trace.window((), self.dtype, "bits")
+        self.those = trace.compute(cells.shape, self.dtype, cells.load, label="candidates")
+        if _is_sampled(self.dtype, most(self.extent)):
+            self._sample()
         self._compare()
         trace.begin()
-        self._narrow(trace.bind(self.left.load(()), 0, most(self.extent + 1)))
+        self._narrow(self._bound())
         differs = compare("not_equal", self.bits.load(()), Const(0, self.dtype))
         trace.emit(While((), differs, trace.end(), user_location()))
         self.key = trace.compute((), self.dtype, lambda _: self.those.load((0,)))
@@ -146,7 +173,7 @@ class Search:
     def next(self) -> View:
         """The key that comes after the one found."""
         trace, last = self.trace, Const(last_key(self.dtype), self.dtype)
-        is_equal = compare("less", _sum(self.rank.load(()), _ONE), self.left.load(()))
+        is_equal = compare("less", _of("add", self.rank.load(()), _ONE), self.left.load(()))
         value = trace.compute((), self.dtype, self.key.load)
         trace.begin()
 
@@ -160,6 +187,82 @@ class Search:
         trace.emit(Branch(is_equal, (), trace.end(), user_location()))
         return value
 
+    def _sample(self) -> None:
+        """Look at samples, as long as there are many candidates, and the last one left out half of them."""
+        trace = self.trace
+        before = self.number(_of("multiply", self.left.load(()), Const(2, I64)), "before")
+        trace.begin()
+        trace.store(before, self.left.load)
+        self._keep_around(self._bound())
+        left, half = self.left.load(()), _of("floor_divide", before.load(()), Const(2, I64))
+        is_worth = both(compare("greater", left, Const(_MANY, I64)), compare("less_equal", left, half))
+        trace.emit(While((), is_worth, trace.end(), user_location()))
+
+    def _keep_around(self, left: Affine) -> None:
+        """Keep the candidates between two of a sample, as the wanted one is; or those before or behind both,
+        if it is there."""
+        trace, rank = self.trace, self.rank.load(())
+        below, above = (key.load(()) for key in self._around())
+        under, upto = (self._number_of(left, *than) for than in (("less", below), ("less_equal", above)))
+        is_under, is_beyond = compare("less", rank, under), compare("less_equal", upto, rank)
+        one, first, last = (Const(n, self.dtype) for n in (1, _first_key(self.dtype), last_key(self.dtype)))
+        low = one_of(is_under, first, one_of(is_beyond, self._op("add", above, one), below))
+        high = one_of(is_under, self._op("subtract", below, one), one_of(is_beyond, last, above))
+        low_end, high_end = (trace.compute((), self.dtype, _always(end)).load(()) for end in (low, high))
+        passed = one_of(is_under, _ZERO, one_of(is_beyond, upto, under))
+        trace.store(self.rank, _always(_of("subtract", rank, passed)))
+
+        def is_between(at: Affine) -> Expr:
+            key = self.those.load((at,))
+            return both(compare("less_equal", low_end, key), compare("less_equal", key, high_end))
+
+        self._keep(left, is_between)
+
+    def _around(self) -> tuple[View, View]:
+        """Of a sample of the candidates, those that stand some places before and behind where the wanted one
+        would be: of keys that no more of them are less than, the last one."""
+        trace, number, many, apart = self.trace, self._number, Const(_SAMPLE, I64), Const(_APART, I64)
+        step = Index(trace.bind(_of("floor_divide", self.left.load(()), many), 0, most(self.extent)))
+        middle = _of("floor_divide", _of("multiply", self.rank.load(()), many), self.left.load(()))
+        nearby = (_of("maximum", _of("subtract", middle, apart), _ZERO), _of("add", middle, apart))
+        places = [trace.compute((), number, _always(Cast(place, number))) for place in nearby]
+        first = Const(_first_key(self.dtype), self.dtype)
+
+        def chosen(at: tuple[Affine, ...]) -> Expr:
+            return gather(self.those, [_of("multiply", Index(at[0]), step)])
+
+        def is_less(at: tuple[Affine, ...]) -> Expr:
+            return Cast(compare("less", sample.load(at[1:]), sample.load(at[:1])), number)
+
+        def key_at(place: View) -> View:
+            def no_later(at: tuple[Affine, ...]) -> Expr:
+                return one_of(compare("less_equal", less.load(at), place.load(())), sample.load(at), first)
+
+            return trace.compute((), self.dtype, no_later, over=over, accum=op("maximum"), initial=first)
+
+        over = (_SAMPLE,)
+        sample = trace.compute(over, self.dtype, chosen, label="sample")
+        less = trace.compute(over, number, is_less, over=over, accum=op("add"), initial=Const(0, number))
+        return key_at(places[0]), key_at(places[1])
+
+    def _number_of(self, left: Affine, name: str, bound: Expr) -> Expr:
+        """How many candidates compare so with a bound, counted in lanes as wide as theirs."""
+
+        def is_so(at: tuple[Affine, ...]) -> Expr:
+            return Cast(compare(name, self.those.load(at), bound), self._number)
+
+        nothing = Const(0, self._number)
+        many = self.trace.compute((), self._number, is_so, over=(left,), accum=op("add"), initial=nothing)
+        return Cast(many.load(()), I64)
+
+    @property
+    def _number(self) -> DType:
+        return named(f"i{self.dtype.bits}")
+
+    def _bound(self) -> Affine:
+        """How many candidates are left, to end a loop."""
+        return self.trace.bind(self.left.load(()), 0, most(self.extent + 1))
+
     def _narrow(self, left: Affine) -> None:
         """Keep the candidates whose highest digit that tells them apart is the one wanted."""
         trace = self.trace
@@ -169,15 +272,20 @@ class Search:
             return digit_of(self.those.load((at,)), shift.load(()), _BITS)
 
         wanted, below = self._wanted(self._counted(left, digit))
-        trace.store(self.rank, lambda _: Apply(op("subtract"), (self.rank.load(()), below.load(())), I64))
+        trace.store(self.rank, _always(_of("subtract", self.rank.load(()), below.load(()))))
+        self._keep(left, lambda at: compare("equal", digit(at), wanted.load(())))
+        self._compare()
+
+    def _keep(self, left: Affine, is_kept: Callable[[Affine], Expr]) -> None:
+        """Make those of the candidates, in place, the only ones."""
+        trace = self.trace
         reached = self.number(_ZERO, "reached")
         with trace.loop(0, left) as at:
             place = trace.bind(reached.load(()), 0, most(self.extent))
-            kept = trace.compute((), I64, lambda _: Cast(compare("equal", digit(at), wanted.load(())), I64))
-            trace.store(self.those.remap((), (), (place,)), _at(self.those, at))
+            kept = trace.compute((), I64, lambda _: Cast(is_kept(at), I64))
+            trace.store(self.those.remap((), (), (place,)), _always(self.those.load((at,))))
             _add(trace, reached, kept.load(()))
         trace.store(self.left, reached.load)
-        self._compare()
 
     def _counted(self, left: Affine, digit: Callable[[Affine], Expr]) -> View:
         """How many candidates have which digit, in tables for each quarter of them: a number that grows by
@@ -192,7 +300,7 @@ class Search:
 
         longest = most(self.extent)
         end = None if longest is None else longest // _TABLES + 1
-        quarter = trace.bind(Apply(op("floor_divide"), (as_expr(left), Const(_TABLES, I64)), I64), 0, end)
+        quarter = trace.bind(_of("floor_divide", as_expr(left), Const(_TABLES, I64)), 0, end)
         with trace.loop(0, quarter) as at:
             for table in range(_TABLES):
                 count(table, at + quarter * table)
@@ -202,7 +310,7 @@ class Search:
 
     def _compare(self) -> None:
         """Find the bits that are not the same in all candidates. It goes through all cells, since that takes
-        less than ending within a vector."""
+        less than ending within a vector, unless samples left out most of them."""
         nothing = Const(0, self.dtype)
 
         def differing(at: tuple[Affine, ...]) -> Expr:
@@ -210,7 +318,7 @@ class Search:
             is_candidate = compare("less", Index(at[0]), self.left.load(()))
             return one_of(is_candidate, bits, nothing)
 
-        over = (self.extent,)
+        over = (self._bound() if _is_sampled(self.dtype, most(self.extent)) else self.extent,)
         self.trace.store(self.bits, differing, over=over, accum=op("bitwise_or"), initial=nothing)
 
     def _op(self, name: str, one: Expr, other: Expr) -> Expr:
@@ -238,9 +346,13 @@ def _shift(bits: Expr) -> Expr:
     return Cast(Apply(op("maximum"), (above, _ZERO), I64), dtype_of(bits))
 
 
+def _first_key(dtype: DType) -> int:
+    return -(1 << (dtype.bits - 1)) if dtype.kind is Kind.INT else 0
+
+
 def last_key(dtype: DType) -> int:
     return (1 << (dtype.bits - (dtype.kind is Kind.INT))) - 1
 
 
-def _sum(one: Expr, other: Expr) -> Expr:
-    return Apply(op("add"), (one, other), I64)
+def _of(name: str, one: Expr, other: Expr) -> Expr:
+    return Apply(op(name), (one, other), I64)

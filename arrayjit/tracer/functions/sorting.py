@@ -237,7 +237,8 @@ def divided(a: Any, kth: Any, axis: Any, *, places: bool) -> SymbolicArray | Non
         keys = _keys(rows, key)
         if places:
             return divide(keys, ranks[0], I64, lambda at: Index(at[1]))
-        return divide(keys, ranks[0], array.element_type, rows.cells.load)
+        dtype = array.element_type
+        return divide(keys, ranks[0], dtype, rows.cells.load, lambda key: cell_of(key, dtype))
 
     dtype, cell = (I64, place_itself) if places else (array.element_type, cell_there)
     return _in_part(_Order(rows, key, dtype, cell, lambda: work), array, along, whole)
