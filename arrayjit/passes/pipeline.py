@@ -66,6 +66,7 @@ from .schedule.crosswise import crosswise
 from .schedule.decided import decided
 from .schedule.distant import distant
 from .schedule.down import down
+from .schedule.foresee import foresee
 from .schedule.jam import jam
 from .schedule.lag import lag
 from .schedule.order import order
@@ -570,8 +571,14 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         optional=True,
     ),
     Pass(
-        unordered,
+        foresee,
         after=("prefetch",),
+        why="long rows ask ahead for themselves, and how many cells go at once is settled",
+        optional=True,
+    ),
+    Pass(
+        unordered,
+        after=("foresee",),
         why="threads share, and ask ahead for, sums and their like",
         optional=True,
     ),

@@ -34,7 +34,7 @@ _AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c",
 _AVX512_CAPS = Caps(64, 32, fma=True, packed=(4, 8), small_floats=(F16,))
 _ZEN5_CAPS = replace(
     _AVX512_CAPS,
-    ahead=Ahead(further=4096, one=1024, second=False, rows=True, beyond=4096),
+    ahead=Ahead(further=4096, one=1024, second=False, rows=True, beyond=4096, chosen=True),
     pipes=Pipes(at_once=4, multiplying=2, added=2, divides_apart=True, ahead=190),
     pads=True,
     ends_masked=True,

@@ -20,7 +20,7 @@ from pass_programs import CAPS
 
 from arrayjit import processor
 from arrayjit.ir.assign import ArrayParam, Computation, IndexParam, Param
-from arrayjit.ir.code import Caps, GpuCaps
+from arrayjit.ir.code import Ahead, Caps, GpuCaps
 from arrayjit.ir.dtype import BOOL, DType
 from arrayjit.ir.index import Symbol
 from arrayjit.ir.interp import KernelRaise, run, run_computation
@@ -47,6 +47,7 @@ MACHINES = {
     "cascade": Caps(threads=4, thread_work=1000),
     "contract": Caps(vector_bytes=16, l1_bytes=2048, l2_bytes=4096, l3_bytes=16384),
     "down": Caps(l1_bytes=1024, l2_bytes=2048),
+    "foresee": Caps(l2_bytes=1024, ahead=Ahead(further=512, chosen=True)),
     "fragments": Caps(gpu=GpuCaps(processors=4, tensor_cores=True), fast=("tf32",)),
     "house": Caps(gpu=GpuCaps(shared_bytes=9 * 1024)),
     "inline": Caps(l2_bytes=1024),

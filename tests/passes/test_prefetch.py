@@ -130,3 +130,26 @@ def f(x: read[f64, 400, 128], y: write[f64, 400]):
 )
 def test_what_adds_up_rows_asks_for_the_next_ones_however_little_it_does(text, beyond, further, l3, found):
     assert asked(text, Ahead(further=further, beyond=beyond), 4096, l3)[0] == found
+
+
+CHOSEN = """
+def f(x: read[f64, 400, 128], k: read[i64, 200], y: write[f64, 200]):
+    for i in parallel(0, 200):
+        n: index[0, 400] = k[i]
+        s: f64 = f64(0.0)
+        for j in vector(0, 128, lanes=8):
+            s = reduce(add, s, x[n, j])
+        y[i] = s
+"""
+
+
+@pytest.mark.parametrize(
+    ("ahead", "found"),
+    [
+        (Ahead(further=2048), ["x[n, j + 256]"]),
+        (Ahead(further=128, chosen=True), ["x[n, j + 16]"]),
+        (Ahead(further=256, chosen=True), []),
+    ],
+)
+def test_what_lies_behind_a_short_row_that_a_position_chose_is_not_asked_for(ahead, found):
+    assert asked(CHOSEN, ahead, 4096, 1 << 19) == found

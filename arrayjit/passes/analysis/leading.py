@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
 
-from ...ir.index import Affine
+from ...ir.index import Affine, Symbol
 from ...ir.loops import For, Store, walk_statements
 from ...ir.tensor import Tensor
 from .strides import affine_accesses
 
-__all__ = ["FARTHEST", "PLACES", "Cell", "are_at_places", "fetched", "latest", "leading"]
+__all__ = ["FARTHEST", "PLACES", "Cell", "are_at_places", "chosen_bytes", "fetched", "latest", "leading"]
 
 FARTHEST = 8192
 """Bytes between cells of a row that have nothing to do with one another."""
@@ -70,6 +70,15 @@ def are_at_places(cells: Iterable[Cell]) -> bool:
         len(found) >= PLACES and all(after - before >= FARTHEST for before, after in pairwise(sorted(found)))
         for found in places.values()
     )
+
+
+def chosen_bytes(tensor: Tensor, index: tuple[Affine, ...], bound: Collection[Symbol]) -> int | None:
+    """How many bytes of an array of known extents follow one another from a place on that a position has
+    chosen, which the run binds to a symbol; None if none has."""
+    places = [n for n, at in enumerate(index[:-1]) if at.symbols and all(s in bound for s in at.symbols)]
+    if not places:
+        return None
+    return tensor.dtype.itemsize * math.prod(extent.offset for extent in tensor.shape[places[-1] + 1 :])
 
 
 def _is_apart(tensor: Tensor, one: tuple[Affine, ...], other: tuple[Affine, ...]) -> bool:
