@@ -62,8 +62,9 @@ class Ahead:
     may be asked for into the second cache alone; with `rows`, loops that go along many rows at once ask for
     them: products for what they pack next, sums down columns for what comes later in each; and loops along
     parts of rows for those of later rows. Loops that go through a row several times ask for what lies so many
-    bytes `beyond` the same place of the next one. With `chosen`, loops over rows that positions choose ask
-    for those that later positions choose; without it, for what lies behind each, however short it is."""
+    bytes `beyond` the same place of the next one. With `chosen`, loops over rows that positions choose go
+    through a few at once and ask for those that later positions choose; without it, for what lies behind
+    each, however short it is."""
 
     further: int = 2048
     one: int = 256

@@ -51,6 +51,7 @@ MACHINES = {
     "fragments": Caps(gpu=GpuCaps(processors=4, tensor_cores=True), fast=("tf32",)),
     "house": Caps(gpu=GpuCaps(shared_bytes=9 * 1024)),
     "inline": Caps(l2_bytes=1024),
+    "jam": Caps(ahead=Ahead(chosen=True)),
     "keep": Caps(gpu=GpuCaps()),
     "lag": Caps(l1_bytes=256, stack_bytes=64),
     "offload": Caps(gpu=GpuCaps(processors=4, busy_threads=512, wide=256, wide_again=512)),

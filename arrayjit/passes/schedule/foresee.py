@@ -15,7 +15,7 @@
 The hardware does not see which row comes next, and the processor only sees a few of them at once: the lines
 of each are waited for. The positions are known, so that rows of an array which the second cache does not hold
 are asked for some kilobytes of rows before they are worked on. Where that was seen to gain (Zen 5), sums and
-distances of rows that an array chooses take 0.75 to 0.9 of the time from the last cache, 0.55 to 0.85 from
+distances of rows that an array chooses take 0.75 to 0.9 of the time from the last cache, 0.6 to 0.85 from
 memory, copies 0.85 to 1 and 0.5 to 0.9, exponentials 0.7 to 0.95 and 0.2 to 0.5. Rows of one line come as
 soon without it. Long rows, of which the first cache does not hold several, ask for what they need themselves
 (`prefetch`). A position is read again, with all that makes a number of it, so nothing of this may change in
@@ -88,7 +88,8 @@ class _Rows:
         finding = _finding(loop, {symbol for _, index in cells for symbol in bound & set(symbols_of(index))})
         if not cells or finding is None:
             return None
-        ahead = max(1, SOONER * caps.ahead.further // max(cells.values()))
+        rows = {(tensor, bound & set(symbols_of(index))): size for (tensor, index), size in cells.items()}
+        ahead = max(1, SOONER * caps.ahead.further // sum(rows.values()))
         return _Rows(loop, tuple(cells), finding, ahead) if loop.trips >= PARTS * ahead else None
 
     def asked(self) -> For:
