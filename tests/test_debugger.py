@@ -63,7 +63,7 @@ def test_nothing_is_told_unless_somebody_asks() -> None:
 
 @pytest.mark.usefixtures("told")
 def test_machine_code_has_the_lines_and_the_name_of_the_function() -> None:
-    text = text_of(stepped, np.ones(100))
+    text = text_of(stepped, np.ones(30))
     assert lines_of(text) == {(__file__, FIRST + 1), (__file__, FIRST + 2)}
     (unit,) = debugging(text).iter_CUs()
     functions = [die for die in unit.iter_DIEs() if die.tag == "DW_TAG_subprogram"]

@@ -297,12 +297,16 @@ def test_kinds_of_sorts_that_numpy_refuses_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("function", "own"), [(np.sort, "spare"), (np.median, "candidates"), (np.nanmedian, "candidates")]
+    ("function", "length", "own"),
+    [
+        *((np.sort, 20_000, "spare: i64[20000]"), (np.sort, 1100, "row: i64[128, 16]")),
+        *((np.median, 1100, "candidates: i64[1100]"), (np.nanmedian, 1100, "candidates: i64[1100]")),
+    ],
 )
-def test_threads_share_rows(function: Any, own: str) -> None:
+def test_threads_share_rows(function: Any, length: int, own: str) -> None:
     program = arrayjit.jit(lambda x: function(x, axis=-1), threads=2)
-    rows = random.standard_normal((200, 1100))
-    assert f"{own}: i64[1100]: each thread makes and uses its own" in program.explain(rows)
+    rows = random.standard_normal((200, length))
+    assert f"{own}: each thread makes and uses its own" in program.explain(rows)
     np.testing.assert_array_equal(program(rows), function(rows, axis=-1))
 
 

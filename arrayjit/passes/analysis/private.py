@@ -35,13 +35,13 @@ ZERO = Affine.of(0)
 
 
 def is_private(tensor: Tensor, body: Sequence[Stmt]) -> bool:
-    """Does a body read of the storage `tensor` only cells that it has written before? If it reads them by
-    one view, boxes are parts of that, in which what it stores by the storage's own shape has its place if the
-    view is flat."""
+    """Does a body read of the storage `tensor` only cells that it has written before? Boxes are parts of the
+    view that it reads; of the flat one, if it reads several, in which cells of the storage's own shape have
+    their place."""
     every = (view for stmt in walk_statements(tuple(body)) for view, _ in reads(stmt))
-    read = (view for view in every if view.storage is tensor)
+    views = [view for view in every if view.storage is tensor]
     try:
-        _Walk(next(read, tensor)).body(body)
+        _Walk(next((view for view in views if view.rank == 1), views[0] if views else tensor)).body(body)
     except _Foreign:
         return False
     return True
@@ -150,14 +150,19 @@ class _Walk:
             boxes.append(box)
 
     def reads(self, stmt: Stmt) -> None:
-        storage = self.tensor.storage
         for tensor, index in reads(stmt):
-            if tensor.storage is storage and not (tensor is self.tensor and self.is_known(index)):
-                raise _Foreign
+            if tensor.storage is self.tensor.storage:
+                place = None if index is None else self.place(tensor, index)
+                if (tensor is not self.tensor and place is None) or not self.is_known(place):
+                    raise _Foreign
 
     def is_known(self, index: Sequence[Affine] | None) -> bool:
-        """Are the cells at an index, or all if it is known only at run time, written by now?"""
-        spans = [(position, position) for position in index] if index is not None else _all(self.tensor)
+        """Are the cells at an index, or all if it is known only at run time, written by now? They are where
+        all are, whatever is known of the index."""
+        whole = _all(self.tensor)
+        if any(_covers(box, whole) for boxes in self.boxes for box in boxes):
+            return True
+        spans = [(position, position) for position in index] if index is not None else whole
         for level in range(len(self.loops), -1, -1):
             if any(_covers(box, spans) for box in self.boxes[level]):
                 return True

@@ -8,7 +8,8 @@ lane by lane where cells are not neighbours. Bytes are transposed, gathered and 
 bools that are turned, taken in steps or chosen take 0.05 to 0.6 of the time.
 
 An array is moved if all that is read of it is stored as it is, or as one of two values, in arrays that are
-moved. What else is stored there is 0 or 1.
+moved. What else is stored there is 0 or 1. Single bools are left, and those that are themselves or another
+value: loops that make them find out whether any is, or all are.
 """
 
 from __future__ import annotations
@@ -60,20 +61,23 @@ def _only_moved(computation: Computation) -> set[Tensor]:
     for statement in statements(computation.body):
         looked_at: Iterable[Expr] = expressions(statement)
         match statement:
-            case Assign(accum=None, into=into, value=value) if into.dtype is BOOL:
-                values, looked_at = _chosen(value)
-                moves.update((cell.tensor.storage, into.storage) for cell in values)
+            case Assign(accum=None, into=into, value=value) if into.dtype is BOOL and into.shape:
+                cells, looked_at = _chosen(value)
+                sources = {cell.tensor.storage for cell in cells}
+                if into.storage in sources and not isinstance(value, Load):
+                    seen.add(into.storage)
+                moves.update((source, into.storage) for source in sources)
             case Assign(into=into):
                 seen.add(into.storage)
             case _:
                 pass
         seen.update(tensor.storage for expr in looked_at for tensor in _read(expr))
-    sources: dict[Tensor, list[Tensor]] = {}
+    sources_of: dict[Tensor, list[Tensor]] = {}
     for source, into in moves:
-        sources.setdefault(into, []).append(source)
+        sources_of.setdefault(into, []).append(source)
     pending = list(seen)
     while pending:
-        more = [source for source in sources.get(pending.pop(), ()) if source not in seen]
+        more = [source for source in sources_of.get(pending.pop(), ()) if source not in seen]
         seen.update(more)
         pending += more
     return {storage for move in moves for storage in move if not seen.intersection(move)}

@@ -134,19 +134,51 @@ def _sorted(keys: View) -> View:
     trace, dtype = current_trace(), keys.tensor.dtype
     count, length = (extent.constant for extent in keys.shape)
     cut = _Cut.of(dtype, length)
-    room = cut.cells << cut.merges
-    row, place = Symbol("i"), Symbol("j")
-    at = Affine.of(row) * room + place
-
-    found = trace.window((count, room // cut.columns, cut.columns), dtype, "found")
-    flat = View.whole(trace.flat(found.tensor))
-    cells = flat.remap((count, length), (row, place), (at,))
-    trace.store(cells, keys.load)
-    behind = flat.remap((count, room - length), (row, place), (at + length,))
-    trace.store(behind, lambda _: Const(last_key(dtype), dtype))
+    height = (cut.cells << cut.merges) // cut.columns
+    found = trace.window((count, length), dtype, "found")
     with trace.loop(0, count) as here:
-        _Row.of(trace, cut, found.part(here)).sort()
-    return cells
+        row = trace.window((height, cut.columns), dtype, "row")
+        for place in _boxes(cut.columns, 0, length):
+            trace.store(place.of_row(row), place.of_cells(keys.part(here), cut.columns).load)
+        for place in _boxes(cut.columns, length, height * cut.columns):
+            trace.store(place.of_row(row), lambda _: Const(last_key(dtype), dtype))
+        _Row.of(trace, cut, row).sort()
+        for place in _boxes(cut.columns, 0, length):
+            trace.store(place.of_cells(found.part(here), cut.columns), place.of_row(row).load)
+    return found
+
+
+@frozen
+class _Box:
+    """So many cells, from one on, of each of so many rows."""
+
+    top: int
+    height: int
+    left: int
+    width: int
+
+    def of_row(self, row: View) -> View:
+        j, c = Symbol("j"), Symbol("c")
+        return row.remap(
+            (self.height, self.width), (j, c), (Affine.of(j) + self.top, Affine.of(c) + self.left)
+        )
+
+    def of_cells(self, cells: View, columns: int) -> View:
+        """The same of cells in order, each row of which has so many columns."""
+        j, c = Symbol("j"), Symbol("c")
+        position = (Affine.of(j) + self.top) * columns + Affine.of(c) + self.left
+        return cells.remap((self.height, self.width), (j, c), (position,))
+
+
+def _boxes(columns: int, first: int, last: int) -> Iterator[_Box]:
+    """The cells between two numbers: those that end a row, whole rows, and those that begin one."""
+    top, bottom = -(-first // columns), last // columns
+    if first % columns:
+        yield _Box(top - 1, 1, first % columns, columns - first % columns)
+    if top < bottom:
+        yield _Box(top, bottom - top, 0, columns)
+    if last % columns:
+        yield _Box(bottom, 1, 0, last % columns)
 
 
 @frozen_by_identity
