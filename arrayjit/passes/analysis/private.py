@@ -151,14 +151,13 @@ class _Walk:
 
     def reads(self, stmt: Stmt) -> None:
         for tensor, index in reads(stmt):
-            if tensor.storage is self.tensor.storage:
-                place = None if index is None else self.place(tensor, index)
-                if (tensor is not self.tensor and place is None) or not self.is_known(place):
-                    raise _Foreign
+            place = None if index is None else self.place(tensor, index)
+            if tensor.storage is self.tensor.storage and not self.is_known(place):
+                raise _Foreign
 
     def is_known(self, index: Sequence[Affine] | None) -> bool:
-        """Are the cells at an index, or all if it is known only at run time, written by now? They are where
-        all are, whatever is known of the index."""
+        """Are the cells at an index, or all if it is known only at run time, or in another view, written by
+        now? They are where all are, whatever is known of the index."""
         whole = _all(self.tensor)
         if any(_covers(box, whole) for boxes in self.boxes for box in boxes):
             return True
