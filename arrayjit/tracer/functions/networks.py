@@ -34,9 +34,10 @@ from ...ir.dtype import I64, DType, Kind, named
 from ...ir.expr import Apply, Cast, Const, Expr, Index, dtype_of
 from ...ir.index import Affine, Symbol
 from ...ir.ops import op
-from ..record.trace import Body, Trace, current_trace
+from ..record.trace import Trace, current_trace
 from ..record.view import View
 from ..values.array import SymbolicArray
+from ..values.elementwise import always
 from .exchanges import halving, loaded, ordered, sorting_pairs
 from .keys import MOST_NUMBERED, key_with_place, numbered_type, place_of
 from .selection import last_key
@@ -59,7 +60,6 @@ _PIECE_BYTES = 1 << 14
 
 _MOST_BYTES = 1 << 19
 """Of all cells: each merging goes through them, and beyond the second cache digits take less."""
-
 
 _WIDE, _WIDENED = 1.5, 1.2
 """Integers of 64 bits are compared by more than one instruction, or a slow one, but on Zen 5; narrow ones are
@@ -389,11 +389,7 @@ def _exchange(
         for place, (cell,) in zip(targets or places, cells, strict=True):
             value = cell.load(())
             kept = _turned(value, masks.load((lane,))) if masks else value
-            trace.store(array.remap((), (), (place, lane)), _always(kept))
-
-
-def _always(value: Expr) -> Body:
-    return lambda _: value
+            trace.store(array.remap((), (), (place, lane)), always(kept))
 
 
 def _from(first: Affine, many: int, step: Affine | int = 1) -> list[Affine]:

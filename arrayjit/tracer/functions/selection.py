@@ -34,6 +34,7 @@ from ..indices.gathering import gather
 from ..record.trace import Body, Trace, current_trace, user_location
 from ..record.view import View
 from ..values.array import SymbolicArray
+from ..values.elementwise import always
 from ..values.extents import as_expr, most
 from .keys import digit_of, length_of
 
@@ -128,12 +129,8 @@ def divide(
             first, many = (trace.bind(n, 0, most(extent + 1)) for n in (start, number))
             with trace.loop(0, many) as at:
                 value = parts[name].load((at,)) if name in parts or not equal else equal(search.key.load(()))
-                trace.store(divided.remap((), (), (row, first + at)), _always(value))
+                trace.store(divided.remap((), (), (row, first + at)), always(value))
     return SymbolicArray(divided, trace)
-
-
-def _always(value: Expr) -> Body:
-    return lambda _: value
 
 
 def _add(trace: Trace, number: View, value: Expr) -> None:
@@ -208,9 +205,9 @@ class Search:
         one, first, last = (Const(n, self.dtype) for n in (1, _first_key(self.dtype), last_key(self.dtype)))
         low = one_of(is_under, first, one_of(is_beyond, self._op("add", above, one), below))
         high = one_of(is_under, self._op("subtract", below, one), one_of(is_beyond, last, above))
-        low_end, high_end = (trace.compute((), self.dtype, _always(end)).load(()) for end in (low, high))
+        low_end, high_end = (trace.compute((), self.dtype, always(end)).load(()) for end in (low, high))
         passed = one_of(is_under, _ZERO, one_of(is_beyond, upto, under))
-        trace.store(self.rank, _always(_of("subtract", rank, passed)))
+        trace.store(self.rank, always(_of("subtract", rank, passed)))
 
         def is_between(at: Affine) -> Expr:
             key = self.those.load((at,))
@@ -225,7 +222,7 @@ class Search:
         step = Index(trace.bind(_of("floor_divide", self.left.load(()), many), 0, most(self.extent)))
         middle = _of("floor_divide", _of("multiply", self.rank.load(()), many), self.left.load(()))
         nearby = (_of("maximum", _of("subtract", middle, apart), _ZERO), _of("add", middle, apart))
-        places = [trace.compute((), number, _always(Cast(place, number))) for place in nearby]
+        places = [trace.compute((), number, always(Cast(place, number))) for place in nearby]
         first = Const(_first_key(self.dtype), self.dtype)
 
         def chosen(at: tuple[Affine, ...]) -> Expr:
@@ -272,7 +269,7 @@ class Search:
             return digit_of(self.those.load((at,)), shift.load(()), _BITS)
 
         wanted, below = self._wanted(self._counted(left, digit))
-        trace.store(self.rank, _always(_of("subtract", self.rank.load(()), below.load(()))))
+        trace.store(self.rank, always(_of("subtract", self.rank.load(()), below.load(()))))
         self._keep(left, lambda at: compare("equal", digit(at), wanted.load(())))
         self._compare()
 
@@ -283,7 +280,7 @@ class Search:
         with trace.loop(0, left) as at:
             place = trace.bind(reached.load(()), 0, most(self.extent))
             kept = trace.compute((), I64, lambda _: Cast(is_kept(at), I64))
-            trace.store(self.those.remap((), (), (place,)), _always(self.those.load((at,))))
+            trace.store(self.those.remap((), (), (place,)), always(self.those.load((at,))))
             _add(trace, reached, kept.load(()))
         trace.store(self.left, reached.load)
 
