@@ -1,0 +1,173 @@
+"""The last passes on loops: which go in vectors and by threads, and what a step of their bodies does."""
+
+from __future__ import annotations
+
+from ...ir.loops import Kernel
+from ..bodies.altogether import altogether
+from ..bodies.bytewise import bytewise
+from ..bodies.carry import carry
+from ..bodies.convert import convert
+from ..bodies.endwise import endwise
+from ..bodies.foremost import foremost
+from ..bodies.guess import guess
+from ..bodies.hoist import hoist
+from ..bodies.numbers import numbers
+from ..bodies.once import once
+from ..bodies.rare import rare
+from ..bodies.reciprocals import reciprocals
+from ..bodies.regroup import regroup
+from ..bodies.rows import rows
+from ..bodies.settle import settle
+from ..bodies.share import share
+from ..bodies.spell import spell
+from ..bodies.straight import straight
+from ..bodies.unordered import unordered
+from ..bodies.whereabouts import whereabouts
+from ..schedule.align import align
+from ..schedule.alternate import alternate
+from ..schedule.append import append
+from ..schedule.beside import beside
+from ..schedule.braid import braid
+from ..schedule.broaden import broaden
+from ..schedule.bypass import bypass
+from ..schedule.cascade import cascade
+from ..schedule.decided import decided
+from ..schedule.distant import distant
+from ..schedule.foresee import foresee
+from ..schedule.jam import jam
+from ..schedule.overlap import overlap
+from ..schedule.prefetch import prefetch
+from ..schedule.quarters import quarters
+from ..schedule.ragged import ragged
+from ..schedule.reverse import reverse
+from ..schedule.skew import skew
+from ..schedule.stream import stream
+from ..schedule.tails import tails
+from ..schedule.threads import explain_threads, threads
+from ..schedule.trail import trail
+from ..schedule.trapezoid import trapezoid
+from ..schedule.unison import unison
+from ..schedule.vectorise import explain_vectorise, vectorise
+from ..structure.lifetimes import lifetimes
+from ..table import BOTH, GPU, Pass
+
+__all__ = ["ON_LANES"]
+
+ON_LANES: tuple[Pass[Kernel, Kernel], ...] = (
+    Pass(
+        hoist,
+        after=("down",),
+        why="what it puts between two loops keeps them from being interchanged",
+        on=BOTH,
+    ),
+    Pass(share, after=("hoist",), why="neighbouring loops hoist equal values", on=BOTH),
+    Pass(rows, after=("share",), why="places that do not change in a loop are locals by then", optional=True),
+    Pass(whereabouts, after=("share",), why="what is compared in two loops is written alike", optional=True),
+    Pass(
+        vectorise,
+        after=("rows",),
+        why="lanes follow from what is left in the body",
+        explained=explain_vectorise,
+    ),
+    Pass(beside, after=("vectorise",), why="which loop has lanes is known by then", optional=True),
+    Pass(align, after=("vectorise",), why="what is read in vectors is known by then"),
+    Pass(
+        trail,
+        after=("vectorise",),
+        why="lanes follow from what a row does for itself, and so the order of sums",
+        optional=True,
+    ),
+    Pass(
+        distant, after=("vectorise",), why="what goes in vectors anyway asks for nothing first", optional=True
+    ),
+    Pass(reverse, after=("vectorise",), why="which sums take their terms in vectors is known", optional=True),
+    Pass(altogether, after=("vectorise",), why="both forms of a row add up by the same lanes", optional=True),
+    Pass(
+        straight,
+        after=("altogether",),
+        why="both forms of a loop add up by the same lanes, and what is looked through before is no more",
+        optional=True,
+    ),
+    Pass(skew, after=("vectorise",), why="a table that goes in vectors needs no other way"),
+    Pass(
+        carry,
+        after=("skew",),
+        why="what goes in lockstep hands nothing on, and rows hand on to one another",
+        on=BOTH,
+    ),
+    Pass(regroup, after=("carry",), why="what steps hand on is in locals by then", optional=True),
+    Pass(settle, after=("carry",), why="what steps hand on is in locals by then"),
+    Pass(
+        bytewise,
+        after=("settle",),
+        why="what steps hand on is in locals by then, and nothing is put between them any more",
+        optional=True,
+    ),
+    Pass(once, after=("settle",), why="what stays in a register is still stored and read back", on=BOTH),
+    Pass(
+        foremost,
+        after=("once",),
+        why="an extreme that was stored is read back from a local by then",
+        optional=True,
+    ),
+    Pass(
+        broaden,
+        after=("settle", "once"),
+        why="what steps hand on is in locals by then, and they end where they change nothing more",
+        optional=True,
+    ),
+    Pass(
+        braid,
+        after=("broaden",),
+        why="what goes in vectors does not go row by row, and what steps hand on is in locals by then",
+        optional=True,
+    ),
+    Pass(decided, after=("straight",), why="which loop has lanes, and how many, is settled", optional=True),
+    Pass(quarters, after=("decided",), why="both forms of a loop add up by the same lanes"),
+    Pass(cascade, after=("quarters",), why="its trees are built per lane, in each form of a loop"),
+    Pass(trapezoid, after=("cascade",), why="a few rows share vector loops over columns", optional=True),
+    Pass(jam, after=("trapezoid",), why="rows are interleaved around vector loops", optional=True),
+    Pass(stream, after=("jam",), why="what rows of a product share is read once already", optional=True),
+    Pass(bypass, after=("stream",), why="a row is as long as it will be", optional=True),
+    Pass(tails, after=("bypass",), why="a loop and its tail are no longer one nest", optional=True),
+    Pass(guess, after=("tails",), why="loops with branches are not rearranged", optional=True),
+    Pass(
+        reciprocals, after=("guess",), why="what has branches is not rearranged as others are", optional=True
+    ),
+    Pass(numbers, after=("guess",), why="a loop that may run twice is not rearranged", optional=True),
+    Pass(rare, after=("guess",), why="what is seldom needed is not waited for", optional=True, on=BOTH),
+    Pass(
+        append, after=("rare",), why="what is selected is found by what is in the loop by then", optional=True
+    ),
+    Pass(ragged, after=("append",), why="what is added up in order has no other way by then", optional=True),
+    Pass(
+        endwise, after=("append",), why="what is put side by side has no branches of its own", optional=True
+    ),
+    Pass(spell, after=("endwise", "ragged"), why="what is left in order stays so"),
+    Pass(threads, after=("spell",), why="what a thread gets is no longer moved", explained=explain_threads),
+    Pass(alternate, after=("threads",), why="rows that threads share are not taken in turns", optional=True),
+    Pass(
+        prefetch,
+        after=("threads",),
+        why="what a row is gone through for does not change any more",
+        optional=True,
+    ),
+    Pass(
+        foresee,
+        after=("prefetch",),
+        why="long rows ask ahead for themselves, and how many cells go at once is settled",
+        optional=True,
+    ),
+    Pass(
+        unordered,
+        after=("foresee",),
+        why="threads share, and ask ahead for, sums and their like",
+        optional=True,
+    ),
+    Pass(unison, after=("unordered",), why="extremes that may go by a few steps do so"),
+    Pass(convert, after=("unison",), why="which loops have lanes, and how many, is the same on all CPUs"),
+    Pass(overlap, after=("convert",), why="no pass after it knows of parts", optional=True),
+    Pass("widen", after=("rare",), why="what is seldom needed is not read with the rest", on=GPU),
+    Pass("barriers", after=("once",), why="what stays in a register is waited for by no one", on=GPU),
+    Pass(lifetimes, after=("threads",), why="no later pass may move a use of a temporary", on=BOTH),
+)
