@@ -26,7 +26,7 @@ from ..tracer.calls.binding import (
     made_by,
     numbers_in,
 )
-from ..tracer.record.tree import Leaf, Node, Static, Structure
+from ..tracer.record.tree import Leaf, Node, Static, Structure, is_called
 from .arguments import Steps, ThroughPython
 from .layout import WRITEABLE
 from .rows import address, code, row, words
@@ -79,6 +79,7 @@ class Outcome:
             if isinstance(source, ScalarSource) and source.is_length
         }
         self._leaf_steps: list[int] = []
+        self._has_called = False
         numbers = {output.param for output in outputs if isinstance(output, ScalarOutput) and not output.cell}
         numbers |= {
             extent.param
@@ -160,6 +161,10 @@ class Outcome:
                     self._step("DICT", id(keys))
                 elif kind in (tuple, list):
                     self._step("TUPLE" if kind is tuple else "LIST", len(children))
+                elif is_called(kind):
+                    self._has_called = True
+                    self.owned.append(kind)
+                    self._step("CALL", len(children), id(kind))
                 else:
                     raise ThroughPython(f"the result has a {kind.__name__}")
 
@@ -169,6 +174,8 @@ class Outcome:
                 raise ThroughPython("which part of an array a result is differs from call to call")
             case ArgumentOutput(leaf=leaf):
                 self._step("ARGUMENT", self._steps[leaf])
+            case RepeatedOutput() if self._has_called:
+                raise ThroughPython("a class may have dropped what it was called with")
             case RepeatedOutput(leaf=leaf):
                 self._step("AGAIN", self._leaf_steps[leaf])
             case ScalarOutput(param=param) if isinstance(source := self._sources[param], FreshSource):

@@ -91,7 +91,8 @@ ROWS: Mapping[str, tuple[str, ...]] = {
     "FRESH": ("PARAM", "DESCR", "RANK", "EXTENTS", "STRIDES", "MAKER", "OPEN", "OPEN_COUNT"),
     # The extent along an axis: a sum of lengths, and an offset.
     "OPEN": ("AXIS", "TERMS", "TERM_COUNT", "OFFSET"),
-    # A step of making the result, on a stack. Of a number in an array, VIEW is where, in bytes.
+    # A step of making the result, on a stack. Of a number in an array, VIEW is where, in bytes; of a CALL,
+    # which has so many ARGUMENTs, DESCR is the class.
     "BUILD": ("KIND", "ARGUMENT", "DESCR", "VIEW"),
     # Cells of a result or an argument, which starts so many bytes before them. Of a sized one the extents are
     # rows.
@@ -112,6 +113,7 @@ CODES: Mapping[str, tuple[str, ...]] = {
         "TUPLE",
         "LIST",
         "DICT",
+        "CALL",
         "SCALAR",
         "FLOAT",
         "COMPLEX",

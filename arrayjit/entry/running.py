@@ -337,6 +337,7 @@ one:
                                     i64 <BUILD_IS_TUPLE>, label %tuple
                                     i64 <BUILD_IS_LIST>, label %list
                                     i64 <BUILD_IS_DICT>, label %dict
+                                    i64 <BUILD_IS_CALL>, label %call
                                     i64 <BUILD_IS_VIEW>, label %view
                                     i64 <BUILD_IS_PART>, label %part
                                     i64 <BUILD_IS_SIZED>, label %sized
@@ -403,9 +404,17 @@ dict:
   %newdict = call ptr @dict(ptr %named, ptr %dictparts)
   %nodict = icmp eq ptr %newdict, null
   br i1 %nodict, label %fail, label %made
+call:
+  %class = field ptr %step <BUILD_DESCR>
+  %instance = call ptr @PyObject_Vectorcall(ptr %class, ptr %parts, i64 %argument, ptr null)
+  %noinstance = icmp eq ptr %instance, null
+  br i1 %noinstance, label %fail, label %called
+called:
+  call void @drop(ptr %parts, i64 %argument)
+  br label %made
 made:
-  %container = phi ptr [ %filled, %fill ], [ %newdict, %dict ]
-  %rest = phi i64 [ %under, %fill ], [ %base, %dict ]
+  %container = phi ptr [ %filled, %fill ], [ %newdict, %dict ], [ %instance, %called ]
+  %rest = phi i64 [ %under, %fill ], [ %base, %dict ], [ %under, %called ]
   br label %push
 new:
   %fresh = phi ptr [ %isnumber, %counted ], [ %isview, %view ], [ %ispart, %part ], [ %issized, %sized ]

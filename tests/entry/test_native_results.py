@@ -338,6 +338,34 @@ def test_namedtuples(native):
     np.testing.assert_array_equal(native(f, Pair(np.arange(3.0), np.ones(3))), np.arange(3.0) - 1)
 
 
+def test_results_of_classes_that_are_called(native):
+    f = arrayjit.jit(lambda x: (Pair(x + 1, Pair(x[0], 2.5)), slice(1, x[1])))
+    x = np.arange(3.0)
+    (left, right), part = native(f, x)
+    np.testing.assert_array_equal(left, x + 1)
+    assert type(right) is Pair
+    assert right == (0.0, 2.5)
+    assert part == slice(1, 1.0, None)
+    sign, logarithm = native(arrayjit.jit(np.linalg.slogdet), np.diag([2.0, -3.0]))
+    assert (sign, round(logarithm, 12)) == (-1, round(np.log(6), 12))
+
+
+def test_what_a_class_is_called_with_and_stands_again(native):
+    class First(namedtuple("First", "cells")):
+        def __new__(cls, cells):
+            return super().__new__(cls, None)
+
+    def f(x):
+        y = x + 1
+        return First(y), y
+
+    jitted = arrayjit.jit(f)
+    for _ in range(5):
+        found, again = jitted(np.arange(100.0))
+        assert found.cells is None
+        np.testing.assert_array_equal(again, np.arange(100.0) + 1)
+
+
 def test_dict_keys_are_compared_by_what_they_say(native):
     f = arrayjit.jit(lambda d: d["weight of it"] - d["bias of it"])
     x, y = np.arange(3.0), np.ones(3)

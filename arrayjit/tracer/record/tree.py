@@ -26,6 +26,7 @@ __all__ = [
     "contents",
     "flatten",
     "hold",
+    "is_called",
     "layout_of",
     "opened",
     "paths",
@@ -138,13 +139,18 @@ def container(kind: type, keys: tuple[Hashable, ...], values: list[Any]) -> Any:
         return kind(values)
     if kind in (dict, OrderedDict):
         return kind(zip(keys, values, strict=True))
-    if kind is slice or issubclass(kind, tuple):
+    if is_called(kind):
         return kind(*values)
     # The fields were checked when the original was made; `__init__` might compute with their numbers.
-    instance = object.__new__(kind)
+    instance: Any = object.__new__(kind)
     for name, value in zip(keys, values, strict=True):
         hold(instance, str(name), value)
     return instance
+
+
+def is_called(kind: type) -> bool:
+    """Whether a container of this type is made by a call with its children: a namedtuple or a slice."""
+    return kind is slice or (kind is not tuple and issubclass(kind, tuple))
 
 
 def hold(instance: Any, name: str, value: Any) -> None:
