@@ -6,23 +6,24 @@
 
 An axis of a temporary is dropped where all its uses stand in one iteration of a loop and have the same
 index along that axis: a temporary without axes left is a variable, one with axes left is a row (or a
-slab) used again by the next iteration, whose loop is then sequential. What remains goes to the stack
-while there is room, else to the routine's arena.
+slab) used again by the next iteration, whose loop is then sequential. What both sides of a branch write
+first is a variable from before it on. What remains goes to the stack while there is room, else to the
+routine's arena.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import field, replace
 
 from ...frozen import frozen, slotted
 from ...ir.code import Caps
-from ...ir.expr import Expr, Load, Local, Variable
+from ...ir.expr import Expr, Load, Local, Variable, constant
 from ...ir.index import Affine, Symbol, SymbolKind
-from ...ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, Update
+from ...ir.loops import Define, For, If, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, Update
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, rewrite_bodies, rewrite_expressions, transform
-from ..analysis.uses import Path, Use, common_path, makes_anew, uses_of_temporaries
+from ..analysis.uses import Frame, Path, Use, common_path, makes_anew, uses_of_temporaries
 
 __all__ = ["place"]
 
@@ -49,11 +50,13 @@ class _Row:
 
 @slotted
 class _Plan:
-    """The decisions: variables and rows by the temporary that they replace."""
+    """The decisions: variables and rows by the temporary that they replace. Variables are defined by the
+    statements of `definitions`, or before the branches that have those of `sides`."""
 
     stack_left: int
     variables: dict[Tensor, Variable] = field(default_factory=dict)
     definitions: set[int] = field(default_factory=set)
+    sides: set[int] = field(default_factory=set)
     rows: dict[Tensor, _Row] = field(default_factory=dict)
     sequential: set[Symbol] = field(default_factory=set)
     placement: dict[Tensor, Place] = field(default_factory=dict)
@@ -64,9 +67,10 @@ class _Plan:
         common = common_path(use.path for use in uses)
         axes, reason = _kept_axes(uses, common)
         first = uses[0]
-        if not axes and first.writes and first.path == common and first.index is not None:
+        written = first.writes and first.path == common and first.index is not None
+        if not axes and (written or _is_written_on_both_sides(uses, common)):
             self.variables[storage] = Variable(storage.label, storage.dtype)
-            self.definitions.add(id(first.stmt))
+            (self.definitions if written else self.sides).add(id(first.stmt))
             self.notes.append(f"place: {storage.label} is a variable: {reason}")
             return
         home = storage
@@ -86,7 +90,14 @@ class _Plan:
         return PlaceKind.STACK
 
     def rewritten(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return kept(body, [self.statement(stmt) for stmt in body])
+        return kept(body, [part for stmt in body for part in (*self.before(stmt), self.statement(stmt))])
+
+    def before(self, stmt: Stmt) -> Iterator[Define]:
+        """The variables that both sides of a branch write first."""
+        for line in stmt.body if isinstance(stmt, If) else ():
+            if isinstance(line, Store) and id(line) in self.sides:
+                variable = self.variables[line.tensor.storage]
+                yield Define(variable, constant(0, variable.dtype))
 
     def statement(self, stmt: Stmt) -> Stmt:
         moved = rewrite_expressions(stmt, lambda expr: transform(expr, self.read))
@@ -126,7 +137,7 @@ def _kept_axes(uses: Sequence[Use], common: Path) -> tuple[tuple[int, ...], str]
     axes = tuple(axis for axis in range(tensor.rank) if not _is_fixed(axis, indices, around))
     if axes and (len(axes) == tensor.rank or not around):
         return every, "loops that could not be joined use it"
-    if not _is_fresh(uses, common, axes):
+    if not _is_fresh(uses, common, axes) and (axes or not _is_written_on_both_sides(uses, common)):
         return every, "it carries values from one iteration to another"
     if not axes:
         return (), "each value is used only in the iteration that makes it"
@@ -152,3 +163,18 @@ def _is_fresh(uses: Sequence[Use], common: Path, axes: tuple[int, ...]) -> bool:
         if all(frame.loop is not None and frame.loop.symbol in dropped for frame in common):
             return True
     return makes_anew(uses, common, axes)
+
+
+def _is_written_on_both_sides(uses: Sequence[Use], common: Path) -> bool:
+    """Whether the first that is done with a cell is that either side of one branch writes it."""
+    depth = len(common)
+    if len(uses[0].path) != depth + 1 or uses[0].path[depth].loop is not None:
+        return False
+    branch = uses[0].path[depth].first
+    sides: dict[Frame, Use] = {}
+    for use in uses:
+        if len(use.path) > depth and use.path[depth].first == branch:
+            sides.setdefault(use.path[depth], use)
+    return len(sides) == 2 and all(
+        use.writes and use.index is not None and len(use.path) == depth + 1 for use in sides.values()
+    )
