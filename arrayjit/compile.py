@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from .backends import Backend, backend, lowering_backend
-from .errors import CompilerBug, SettingError, UnsupportedError, UserError
+from .errors import CompilerBug, SettingError, UnsupportedError, UserError, is_ours
 from .frozen import frozen_by_identity
 from .ir.code import DEFAULT_OPT, DEFAULT_SCHEDULE, Caps, Code, Postponed, Schedule
 from .ir.index import Symbol
@@ -308,9 +308,9 @@ def _emit(backend: Backend, kernel: Kernel, dump: manager.Dump | None) -> Code:
     try:
         emitted = backend.target.emit(kernel)
         code = replace(emitted, is_short=work.is_short(kernel), logged=kernel.logged)
-    except CompilerBug:
-        raise
     except Exception as error:
+        if isinstance(error, CompilerBug) or not is_ours(error):
+            raise
         stage = f"the emitter of {backend.name}"
         raise CompilerBug(f"{type(error).__name__}: {error}", stage=stage) from error
     if dump is not None and isinstance(code.payload, str):

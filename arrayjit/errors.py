@@ -8,11 +8,20 @@ so `except ValueError` keeps working. A `CompilerBug` is our fault and names the
 from __future__ import annotations
 
 import linecache
+import sys
 from contextvars import ContextVar
+from types import CodeType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .frozen import frozen
+from .late import Late
+
+if TYPE_CHECKING:
+    import signal
+else:
+    signal = Late("signal")
 
 __all__ = [
     "RAISED",
@@ -46,6 +55,7 @@ __all__ = [
     "UnknownTarget",
     "UnsupportedError",
     "UserError",
+    "is_ours",
     "is_raised_by_program",
     "raised_by_program",
 ]
@@ -225,6 +235,32 @@ class CompilerBug(Exception):
         super().__init__(text)
         self.stage = stage
         self.reproducer = reproducer
+
+
+def is_ours(error: Exception) -> bool:
+    """Whether an exception out of a pass or an emitter is our fault: not if memory gave out, nor the stack
+    of a caller who had used most of it, nor if a handler of signals raised it, such as a user's alarm."""
+    codes = _codes_of(error)
+    if isinstance(error, RecursionError):
+        return len(codes) > sys.getrecursionlimit() // 2
+    return not isinstance(error, MemoryError) and _handlers().isdisjoint(codes)
+
+
+def _codes_of(error: Exception) -> list[CodeType]:
+    """What ran when it was raised, from whoever asks on."""
+    found, frame = [], error.__traceback__
+    while frame is not None:
+        found.append(frame.tb_frame.f_code)
+        frame = frame.tb_next
+    return found
+
+
+def _handlers() -> set[CodeType]:
+    """The code of all handlers of signals that are written in Python."""
+    handlers = map(signal.getsignal, signal.valid_signals())
+    functions = (getattr(handler, "__func__", handler) for handler in handlers)
+    codes = (getattr(function, "__code__", None) for function in functions)
+    return {code for code in codes if code is not None}
 
 
 _IN_CODE = ", in compiled code"

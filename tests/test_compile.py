@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -67,3 +69,58 @@ def test_a_failing_emitter_is_named(monkeypatch):
     monkeypatch.setattr(InterpTarget, "emit", broken)
     with pytest.raises(CompilerBug, match="arrayjit bug in the emitter of interp: KeyError: 'lost'"):
         arrayjit.jit(lambda x: x * 2, target="interp")(np.arange(3.0))
+
+
+class Clock:
+    def rings(self, *of):
+        raise TimeoutError("too long")
+
+
+@pytest.mark.parametrize("handler", [Clock().rings, lambda *of: Clock().rings()])
+def test_what_a_handler_of_signals_raises_is_the_users(monkeypatch, handler):
+    def slow(*args):
+        signal.raise_signal(signal.SIGALRM)
+
+    before = signal.signal(signal.SIGALRM, handler)
+    double = arrayjit.jit(lambda x: x * 2, target="interp")
+    try:
+        for place, name, broken in ((manager, "ON_LOOPS", (Pass(slow),)), (InterpTarget, "emit", slow)):
+            monkeypatch.setattr(place, name, broken)
+            with pytest.raises(TimeoutError, match="too long"):
+                double(np.arange(3.0))
+            monkeypatch.undo()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    np.testing.assert_array_equal(double(np.arange(3.0)), np.arange(3.0) * 2)
+
+
+def test_memory_that_gives_out_is_no_fault(monkeypatch):
+    def large(*args):
+        raise MemoryError
+
+    monkeypatch.setattr(manager, "ON_LOOPS", (Pass(large),))
+    with pytest.raises(MemoryError):
+        arrayjit.jit(lambda x: x * 2)(np.arange(3.0))
+
+
+def test_a_stack_is_its_callers_unless_a_pass_takes_most_of_it(monkeypatch):
+    def deep(kernel, caps, calls=100):
+        return kernel if calls == 0 else deep(kernel, caps, calls - 1)
+
+    def call(calls):
+        return double(np.arange(3.0)) if calls == 0 else call(calls - 1)
+
+    double = arrayjit.jit(lambda x: x * 2)
+    limit = sys.getrecursionlimit()
+    monkeypatch.setattr(manager, "ON_LOOPS", (Pass(deep),))
+    for calls in range(0, limit, 20):
+        try:
+            call(calls)
+        except RecursionError:
+            assert calls > limit // 2
+            break
+    else:
+        pytest.fail("the stack is larger")
+    monkeypatch.setattr(manager, "ON_LOOPS", (Pass(lambda kernel, caps: deep(kernel, caps, limit)),))
+    with pytest.raises(CompilerBug, match="RecursionError"):
+        arrayjit.jit(lambda x: x * 2)(np.arange(3.0))

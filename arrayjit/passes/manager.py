@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any, TypeVar, Union
 
-from ..errors import CompilerBug, UnsupportedError
+from ..errors import CompilerBug, UnsupportedError, is_ours
 from ..frozen import frozen, slotted
 from ..ir.assign import Computation
 from ..ir.code import DEFAULT_SCHEDULE, Caps, Schedule
@@ -90,9 +90,9 @@ class _Run:
             note(step.name, "pass", start)
             if self.verify and result is not program:
                 _verify(result)
-        except UnsupportedError:
-            raise
         except Exception as error:
+            if isinstance(error, UnsupportedError) or not is_ours(error):
+                raise
             raise self.bug(step.name, program, error) from error
         if self.dump is not None:
             self.dump(step.name, _text(result))
