@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from . import __version__, backends, cache, scripts
 from .errors import UserError
 from .late import Late
-from .settings import cache_bytes, environment_for_numpy, misleading
+from .settings import cache_bytes, environment_for_numpy, left_out
 
 if TYPE_CHECKING:
     from .contest import command as bench
@@ -41,23 +41,27 @@ def run(arguments: list[str] | None) -> int:
     parser = argparse.ArgumentParser(prog="python -m arrayjit", description="A compiler of NumPy programs.")
     parser.add_argument("--version", action="version", version=f"arrayjit {__version__}")
     commands = parser.add_subparsers(dest="command", title="commands")
-    commands.add_parser("demo", add_help=False, help="compile and time real programs (demo --help)")
-    commands.add_parser("bench", add_help=False, help="time functions beside peers (bench --help)")
-    commands.add_parser("targets", help="what compiled code can run on, here")
-    explain = commands.add_parser("explain", help="what the compiler makes of a function, and why")
+    commands.add_parser("demo", add_help=False, help="two real programs, compiled and timed")
+    commands.add_parser("bench", add_help=False, help="suites, or your functions, timed beside others")
+
+    def command(name: str, what: str) -> argparse.ArgumentParser:
+        return commands.add_parser(name, help=what, description=f"Show {what}.")
+
+    command("targets", "what compiled code can run on here")
+    explain = command("explain", "what the compiler makes of a function, and why")
     scripts.add_arguments(explain)
-    explain.add_argument("--target", help="what it is compiled for")
-    explain.add_argument("--save", metavar="FILE", help="draw it: a .svg, a .html or a .txt")
-    profile = commands.add_parser("profile", help="where the time of a call goes")
+    explain.add_argument("--target", help="what it is compiled for: a name that `targets` lists")
+    explain.add_argument("--save", metavar="FILE", help="write it to a file instead: .svg, .html or .txt")
+    profile = command("profile", "where the time of a call goes")
     scripts.add_arguments(profile)
-    profile.add_argument("--target", help="what it runs on")
-    profile.add_argument("--threads", type=int, help="how many share its loops")
-    profile.add_argument("--seconds", type=float, help="how long to measure, 1 by default")
-    profile.add_argument("--save", metavar="FILE", help="write it: a .html, a .json or a .txt")
-    doctor = commands.add_parser("doctor", help="whether this machine is set up well")
+    profile.add_argument("--target", help="what it runs on: a name that `targets` lists")
+    profile.add_argument("--threads", type=int, help="how many threads share its loops at most")
+    profile.add_argument("--seconds", type=float, help="how long to measure: 1")
+    profile.add_argument("--save", metavar="FILE", help="write it to a file instead: .html, .json or .txt")
+    doctor = command("doctor", "whether this machine is set up well")
     doctor.add_argument("--limits", action="store_true", help="measure what the machine can do")
-    kept = commands.add_parser("cache", help="the compiled code that is kept in files")
-    kept.add_argument("action", choices=CACHE_ACTIONS, help="what to do with it")
+    kept = command("cache", "the compiled code that is kept in files, or remove it")
+    kept.add_argument("action", choices=CACHE_ACTIONS, help="count it, remove all, or what is damaged")
     options, rest = parser.parse_known_args(arguments)
     if options.command == "demo":
         return demo(rest)
@@ -84,8 +88,8 @@ def run(arguments: list[str] | None) -> int:
 
 def demo(arguments: list[str]) -> int:
     """Run the demo in a process of its own; its exit status."""
-    if names := misleading():
-        print(f"without {' and '.join(names)}, which would slow NumPy down", flush=True)
+    if remark := left_out():
+        print(remark, flush=True)
     command = [sys.executable, "-m", "arrayjit.demo", *arguments]
     return subprocess.run(command, env=environment_for_numpy(), check=False).returncode
 

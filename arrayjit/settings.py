@@ -36,6 +36,7 @@ __all__ = [
     "environment",
     "environment_for_numpy",
     "gpu_wanted",
+    "left_out",
     "misleading",
     "names_in",
     "num_threads",
@@ -123,6 +124,12 @@ another machine than this one."""
 def misleading() -> list[str]:
     """Those of them that are set."""
     return [name for name in MISLEADING if name in os.environ]
+
+
+def left_out() -> str:
+    """What to say where they are left out of a process's environment; "" if none is set."""
+    names = misleading()
+    return f"NumPy runs without {', '.join(names)}, which would slow NumPy's products down" if names else ""
 
 
 def environment_for_numpy() -> dict[str, str]:

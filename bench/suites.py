@@ -30,7 +30,7 @@ def kernels(choice: Choice) -> Iterator[Task]:
     """The kernels, whatever their dtypes."""
     for size in choice.sizes or ("medium",):
         for kernel in KERNELS:
-            if choice.quick and kernel.name not in QUICK:
+            if (choice.quick and kernel.name not in QUICK) or size not in kernel.sizes:
                 continue
             yield Task(
                 suite="kernels",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from .. import scripts
 from ..errors import UserError
 from ..late import Late
-from ..settings import misleading, num_threads
+from ..settings import left_out, num_threads
 from .callers import CALLERS
 from .environment import environment, is_ready
 from .plan import FOLDER, Plan, listed, suites
@@ -47,25 +47,21 @@ def parser() -> ArgumentParser:
     add = made.add_argument
     add("what", nargs="*", help="the names of suites, by default all; or SCRIPT:FUNCTION")
     add("--quick", action="store_true", help="a few rows of each suite, within two minutes")
-    add("--threads", type=int, nargs="+", metavar="N", help="by default 1, and one for each core")
-    add("--size", nargs="+", default=[], help="of the arrays, as the suites call them")
-    add("--dtype", nargs="+", default=[], choices=["float32", "float64"])
+    add("--threads", type=int, nargs="+", metavar="N", help="by default 1, then one for each core")
+    add("--size", nargs="+", default=[], help="sizes of arrays, as docs/benchmarks.md lists them")
+    add("--dtype", nargs="+", default=[], choices=["float32", "float64"], help="element types")
     add("--target", default="", metavar="NAME", help="a GPU: cuda, or cuda-sim, which simulates one")
-    add("--only", nargs="+", default=[], metavar="NAME", help="these rows")
-    add("--peers", nargs="+", default=[], metavar="NAME", help="these columns")
+    add("--only", nargs="+", default=[], metavar="NAME", help="only these rows")
+    add("--peers", nargs="+", default=[], metavar="NAME", help="only these columns")
     add("--arg", action="append", default=[], metavar="EXPRESSION", help="an argument of the function")
-    add("--suites", default=FOLDER, metavar="FOLDER", help="with suites and peers of your own")
-    add("--minutes", type=float, metavar="M", help=f"when to end: {MINUTES:g}, or {QUICK_MINUTES:g} if quick")
-    add("--patience", type=float, default=240, metavar="S", help="seconds that an entry may take")
+    add("--suites", default=FOLDER, metavar="FOLDER", help="a folder with suites and peers of your own")
+    add("--minutes", type=float, metavar="M", help=f"at most: {MINUTES:g}, or {QUICK_MINUTES:g} if quick")
+    add("--patience", type=float, default=240, metavar="S", help="for an entry, in seconds: %(default)g")
     add("--output", type=Path, metavar="FOLDER", help="for the report; of suites by default bench-results")
-    add(
-        "--resume",
-        action="store_true",
-        help="measure what the last run into that folder has left, or in a hurry",
-    )
-    add("--save", metavar="NAME", help="keep the results by a name, or in a JSON file")
-    add("--compare", metavar="NAME", help="with results that were saved: is something slower?")
-    add("--threshold", type=float, default=1.15, metavar="X", help="slower: so many times (%(default)s)")
+    add("--resume", action="store_true", help="what the last run into that folder left, or took in a hurry")
+    add("--save", metavar="NAME", help="keep the results under a name, or in a JSON file")
+    add("--compare", metavar="NAME", help="say what is slower than in results that were saved")
+    add("--threshold", type=float, default=1.15, metavar="X", help="times as long is slower: %(default)s")
     return made
 
 
@@ -168,8 +164,8 @@ def of_function(chosen: Namespace, arguments: list[str]) -> int:
         )
     threads = chosen.threads[0] if chosen.threads else num_threads()
     if not is_ready(threads):
-        if names := misleading():
-            print(f"without {' and '.join(names)}, which would slow NumPy's products down", flush=True)
+        if remark := left_out():
+            print(remark, flush=True)
         command = [sys.executable, "-m", "arrayjit", "bench", *arguments]
         return subprocess.run(command, env=environment(threads), check=False).returncode
     if chosen.output:

@@ -71,7 +71,13 @@ class Plan:
         for suite in map(table.__getitem__, self.suites):
             if threads > 1 and not suite.threaded:
                 continue
-            tasks = [task for task in suite.tasks(choice) if not self.only or task.name in self.only]
+            try:
+                tasks = [task for task in suite.tasks(choice) if not self.only or task.name in self.only]
+            except ValueError:  # what it takes for numbers are none
+                raise UserError(
+                    f"the suite {suite.name} has no --size {' '.join(self.sizes)}",
+                    fix="name suites that have it; docs/benchmarks.md says what their sizes are",
+                ) from None
             placed += [
                 ((k + 0.5) / len(tasks), suite, replace(task, target=self.target))
                 for k, task in enumerate(tasks)

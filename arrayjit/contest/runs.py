@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..errors import UserError
 from ..frozen import frozen_by_identity
-from ..settings import misleading
+from ..settings import left_out
 from .environment import environment, machine
 from .journal import Journal
 from .plan import Plan
@@ -51,8 +51,8 @@ class Run:
         journal = Journal(self.folder / JOURNAL)
         journal.follow()
         self._check(journal)
-        if names := misleading():
-            journal.append(remark=f"without {' and '.join(names)}, which would slow NumPy's products down")
+        if remark := left_out():
+            journal.append(remark=remark)
         described, latest = machine(), time.monotonic() + 60 * minutes
         keys = self.plan.rows()
         left = Counter(key[4] for key in keys if not journal.has(key))

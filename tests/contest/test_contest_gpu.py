@@ -96,6 +96,8 @@ def test_a_run_goes_on_where_it_was(ran: Any, folder: Path) -> None:
         (("--target", "cuda-sim", "--peers", "torch"), "there is no peer 'torch'"),
         (("--target", "cuda-sim", "--threads", "2"), "a GPU has no --threads"),
         (("--target", "cuda-sim", "--size", "7"), "there are no such rows"),
+        (("kernels", "--size", "7"), "there are no such rows"),
+        (("kernels", "reductions", "--size", "small"), "the suite reductions has no --size small"),
         (("program.py:f", "--target", "cuda-sim"), "functions are timed on the processor"),
     ],
 )
