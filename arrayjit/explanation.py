@@ -265,7 +265,7 @@ def _counted(number: int, noun: str) -> str:
 
 def _shown(nests: Sequence[Nest]) -> Iterator[Sequence[str]]:
     for number, nest in enumerate(nests, 1):
-        assignments = Counter(f"  {_described(one)}  {_place(one)}" for one in nest.assignments)
+        assignments = Counter(f"  {_described(one)}  {_place(one)}".rstrip() for one in nest.assignments)
         yield (nest.title(number), *_times(assignments), *(f"    {line}" for line in nest.outline))
 
 

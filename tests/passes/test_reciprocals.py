@@ -155,7 +155,7 @@ def test_what_is_seldom_done_again_is_no_work():
     x = np.ones(1_000_000)
     computation = trace_function(lambda x, d: x / d, (x, 3.7), {}).computation
     kernel = optimize(computation, Caps(threads=2), Schedule(), verify=True).kernel
-    assert "threads: loop i of 244 is shared, by 4 at least" in kernel.notes
+    assert "threads: loop i of 244 is shared, 4 at least for each thread" in kernel.notes
 
 
 def test_what_reads_what_it_writes_is_not_done_again():

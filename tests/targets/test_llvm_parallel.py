@@ -335,7 +335,7 @@ def test_what_is_computed_for_a_sum_is_shared():
     alone, several = (optimize(computation, caps).kernel for caps in (Caps(), Caps(threads=4, thread_work=1)))
     assert not any("_terms" in tensor.label for tensor in alone.placement)
     assert any("_terms" in tensor.label for tensor in several.placement)
-    assert "threads: loop i of 40 is shared, by 1 at least" in several.notes
+    assert "threads: loop i of 40 is shared, 1 at least for each thread" in several.notes
 
 
 ZEROS = np.where(np.arange(20_011) % 3 == 1, -0.0, 0.0)

@@ -36,7 +36,7 @@ from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import outer_updates, rewrite_loops
 from ..analysis.access import Range, given, visible
-from ..analysis.accounts import nests_of, seen_loops
+from ..analysis.accounts import Seen, nests_of, seen_loops
 from ..analysis.carriers import carriers
 from ..analysis.handed import handed_on, touched_alone
 from ..analysis.private import is_private
@@ -80,14 +80,21 @@ def explain_threads(before: Kernel, after: Kernel, caps: Caps) -> Iterator[str]:
         return
     sharing = _Sharing.of(before, caps)
     nests = {id(stmt) for around, nest in nests_of(after.body) for stmt in (*around, nest)}
+    small: list[Seen] = []
     for seen in seen_loops(after.body, sharing.ranges):
         inside = (stmt for stmt in walk_statements((seen.loop,)) if isinstance(stmt, For))
         is_shared = any(loop.grain is not None for loop in (*seen.around, *inside))
         is_written_out = seen.loop.trips == 1 or seen.loop.kind is LoopKind.UNROLLED
         if id(seen.loop) in nests and not is_shared and not is_written_out:
             own = sharing.independent(seen.loop)
-            why = own if isinstance(own, str) else "it does too little to be worth waking another one"
-            yield f"threads: {seen} stays on one thread: {why}"
+            if isinstance(own, str):
+                yield f"threads: {seen} stays on one thread: {own}"
+            else:
+                small.append(seen)
+    if len(small) > 1:
+        yield f"threads: {len(small)} loops do each too little to be worth waking another thread"
+    elif small:
+        yield f"threads: {small[0]} stays on one thread: it does too little to be worth waking another one"
 
 
 @slotted
@@ -219,7 +226,8 @@ class _Sharing:
     def decide(self, loop: For, grain: Affine, own: frozenset[Tensor]) -> None:
         count = "" if loop.trips is None else f" of {loop.trips}"
         size = str(grain.offset) if grain.is_constant else "a number that is computed before"
-        self.notes.append(f"threads: loop {loop.symbol.hint}{count} is shared, by {size} at least")
+        name = f"loop {loop.symbol.hint}{count}"
+        self.notes.append(f"threads: {name} is shared, {size} at least for each thread")
         for tensor in sorted(own, key=lambda tensor: tensor.label):
             self.placement[tensor] = Place(PlaceKind.SCRATCH, "each thread makes and uses its own")
             self.notes.append(f"threads: {tensor}: each thread makes and uses its own")
