@@ -6,16 +6,16 @@
 A producer may be inlined if it is the only write of its temporary, covers it or those first cells of it that
 the reader goes over, is no reduction, and nothing that it reads is written between it and the reader. It *is*
 inlined if it is almost free (constants, ranges, a cell read elsewhere), or if its reader needs cells that a
-common loop cannot give it (shifted, transposed) and the value is cheap, with what is made for it alone,
-compared with what storing it costs, or not computed more often than before. What a reader takes from a cache
-(`sections`) is stored if others read what it is made of. Readers in step with the producer are left to
-`fuse`, unless one before them computes the neighbours of their cells and the temporary is large: then nobody
-needs it. A copy that some reader needs is read by all. One that is changed later is not read before that:
-what a program then overwrites in place need not have been copied (`margins`). Products take expressions only
-if they read each cell once, as those with a vector do; of a vector that several products read, parts of a
-conjugate and the like; what is stored for a product is read by others that would read more cells otherwise. A
-place that a loop goes to next takes a few operations altogether: before the loop, vectors compute it. Wishes
-go before all that: a temporary that is to be virtual is inlined or refused, one that is to be local stays.
+common loop cannot give it (shifted, transposed, the first few) and the value is cheap, with what is made for
+it alone, compared with what storing it costs, or not computed more often than before. What a reader takes
+from a cache (`sections`) is stored if others read what it is made of. Readers in step with the producer are
+left to `fuse`, unless one before them computes the neighbours of their cells and the temporary is large: then
+nobody needs it. A copy that some reader needs is read by all. One that is changed later is not read before
+that: what a program then overwrites in place need not have been copied (`margins`). Products take expressions
+only if they read each cell once, as those with a vector do; of a vector that several products read, parts of
+a conjugate and the like; what is stored for a product is read by others that would read more cells otherwise.
+A place that a loop goes to next takes a few operations altogether: before the loop, vectors compute it.
+Wishes go before all that: a temporary to be virtual is inlined or refused, one to be local stays.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from itertools import count
-from typing import TypeVar, Union
+from typing import TypeVar
 
 from ...errors import UnsupportedError
 from ...frozen import frozen, frozen_by_identity, slotted
@@ -51,6 +51,7 @@ from ...ir.tensor import Tensor
 from ...ir.walk import substitute, transform, walk
 from ..analysis.access import given, loads
 from ..analysis.costs import cost_of, scalar_cost, size_of
+from ..analysis.points import Reader, depends, extents_of, is_permutation, loop_order
 from ..analysis.strides import run_length
 from ..analysis.trips import falls_into_parts
 
@@ -74,9 +75,6 @@ MOVED = 4
 """A statement that reads or makes sections of a temporary moves about so many times as much."""
 
 ONE = Affine.of(1)
-
-Reader = Union[Assign, Bind, Branch, Check, While]
-"""What evaluates expressions: its own, not those of the statements in it."""
 
 Body = tuple[Statement, ...]
 
@@ -377,8 +375,8 @@ class _Inlining:
         stmt = read.stmt
         indices = [index for index in read.indices[producer.tensor] if index is not None]
         grown = read.size + len(indices) * (size_of(producer.value) - 1)
-        order = _loop_order(stmt)
-        each_once = len(set(indices)) == 1 and not is_repeated and _is_permutation(indices[0], order)
+        order = loop_order(stmt)
+        each_once = len(set(indices)) == 1 and not is_repeated and is_permutation(indices[0], order)
         once = each_once and len(self.readers[producer.tensor]) == 1
         if isinstance(stmt, Assign) and stmt.contract:
             return (once or (each_once and _is_light(producer))) and grown <= MAX_NODES
@@ -389,11 +387,12 @@ class _Inlining:
         reads = list(loads(producer.value))
         own = {symbol for symbol in producer.axes if symbol is not None}
         is_free = isinstance(producer.value, Load) if not own else cost <= CHEAP_COST
-        if is_free and not any(_depends(index, own) for _, index in reads):
+        if is_free and not any(depends(index, own) for _, index in reads):
             return True
         if _is_double(producer) and not is_repeated:
             return True
-        if producer.tensor not in self.shifted and all(_in_step(producer, index, order) for index in indices):
+        in_step = producer.tensor not in self.shifted and all(_in_step(producer, i, order) for i in indices)
+        if in_step and (_goes_over_all(producer, read) or self.is_gone_over(producer)):
             return False
         if isinstance(stmt, Bind) and is_repeated and cost_of(stmt.value) + self.whole(producer) > CHEAP_COST:
             return False
@@ -407,6 +406,15 @@ class _Inlining:
         if far and any(position.terms and position.offset for index in indices for position in index):
             self.shifted.add(producer.tensor)
         return True
+
+    def is_gone_over(self, producer: _Producer) -> bool:
+        """Whether a reader in step with it, which is not itself computed where it is read, goes over all."""
+        for read, number, _ in self.sites[producer.tensor]:
+            if number in self.readers[producer.tensor] and _goes_over_all(producer, read):
+                made = self.producers.get(read.stmt.into) if isinstance(read.stmt, Assign) else None
+                if made is None or made.at != number or self.is_gone_over(made):
+                    return True
+        return False
 
     def is_near(self, producer: _Producer, indices: Sequence[Sequence[Affine]], order: list[Symbol]) -> bool:
         """Whether a reader finds sections of a temporary in a cache (`sections`), since it goes through it by
@@ -455,7 +463,7 @@ class _Inlining:
 def _is_beside(before: _Producer, producer: _Producer, index: tuple[Affine, ...] | None) -> bool:
     """Whether what a producer reads is made in the same body, cell by cell as often as what it makes."""
     own = [symbol for symbol in producer.axes if symbol is not None]
-    return before.around == producer.around and index is not None and _is_permutation(index, own)
+    return before.around == producer.around and index is not None and is_permutation(index, own)
 
 
 def _is_double(producer: _Producer) -> bool:
@@ -529,8 +537,7 @@ def _reads_within(producer: _Producer, read: _Read) -> bool:
     """Whether a reader goes over as many cells as the producer writes, where these are not all."""
     if not producer.written:
         return True
-    stmt = read.stmt
-    extents = dict(stmt.loops) if isinstance(stmt, (Assign, Check)) else {}
+    extents = extents_of(read.stmt)
     return all(
         index is not None and (symbol := index[axis].symbol) is not None and extents.get(symbol) == extent
         for axis, extent in producer.written.items()
@@ -541,8 +548,7 @@ def _reads_within(producer: _Producer, read: _Read) -> bool:
 def _with_values(stmt: _Reader, change: Callable[[Expr], Expr]) -> _Reader:
     match stmt:
         case Assign(value=value, initial=initial):
-            first = None if initial is None else change(initial)
-            return replace(stmt, value=change(value), initial=first)
+            return replace(stmt, value=change(value), initial=None if initial is None else change(initial))
         case Bind(value=value):
             return replace(stmt, value=change(value))
         case Branch() | Check() | While():
@@ -568,32 +574,26 @@ def _reach(producer: _Producer) -> int:
     return tensor.nbytes // tensor.dtype.itemsize * max(tensor.dtype.itemsize, *sizes)
 
 
-def _depends(index: tuple[Affine, ...] | None, symbols: set[Symbol]) -> bool:
-    return index is None or any(symbol in symbols for position in index for symbol in position.symbols)
-
-
-def _loop_order(stmt: Reader) -> list[Symbol]:
-    """The loops that lowering makes, from the outermost in."""
-    if not isinstance(stmt, (Assign, Check)):
-        return []
-    loops = [symbol for symbol, extent in stmt.loops if extent != ONE]
-    if isinstance(stmt, Check) or stmt.accum is None:
-        return loops
-    written = {symbol for position in stmt.index for symbol in position.symbols}
-    return [s for s in loops if s in written] + [s for s in loops if s not in written]
-
-
 def _in_step(producer: _Producer, index: tuple[Affine, ...], order: Sequence[Symbol]) -> bool:
     """Whether a common nest of loops can make each cell right before it is read."""
-    moving = [
-        position.symbol
-        for position, extent in zip(index, producer.tensor.shape, strict=True)
-        if extent != ONE
-    ]
+    moving = [index[axis].symbol for axis in _long_axes(producer)]
     return moving == list(order[: len(moving)])
 
 
-def _is_permutation(index: tuple[Affine, ...], order: Sequence[Symbol]) -> bool:
-    """Whether each iteration reads another cell, so that nothing is computed twice."""
-    symbols = [position.symbol for position in index if position.terms]
-    return len(symbols) == len(order) and set(symbols) == set(order)
+def _goes_over_all(producer: _Producer, read: _Read) -> bool:
+    """Whether a reader in step goes over as many cells as are made, along the axis of the outermost loop."""
+    order, extents = loop_order(read.stmt), extents_of(read.stmt)
+    return any(
+        index is not None
+        and _in_step(producer, index, order)
+        and all(
+            extents[symbol] == producer.written.get(axis, producer.tensor.shape[axis])
+            for axis, symbol in zip(_long_axes(producer)[:1], order[:1], strict=False)
+        )
+        for index in read.indices[producer.tensor]
+    )
+
+
+def _long_axes(producer: _Producer) -> list[int]:
+    """The axes of more than one cell."""
+    return [axis for axis, extent in enumerate(producer.tensor.shape) if extent != ONE]
