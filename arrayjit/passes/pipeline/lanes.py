@@ -21,6 +21,7 @@ from ..bodies.settle import settle
 from ..bodies.share import share
 from ..bodies.spell import spell
 from ..bodies.straight import straight
+from ..bodies.unchosen import unchosen
 from ..bodies.unordered import unordered
 from ..bodies.whereabouts import whereabouts
 from ..schedule.align import align
@@ -131,6 +132,7 @@ ON_LANES: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(bypass, after=("stream",), why="a row is as long as it will be", optional=True),
     Pass(tails, after=("bypass",), why="a loop and its tail are no longer one nest", optional=True),
     Pass(guess, after=("tails",), why="loops with branches are not rearranged", optional=True),
+    Pass(unchosen, after=("tails",), why="loops in branches are not rearranged", optional=True),
     Pass(
         reciprocals, after=("guess",), why="what has branches is not rearranged as others are", optional=True
     ),
