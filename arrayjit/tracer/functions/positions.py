@@ -18,13 +18,12 @@ from ...errors import ShapeError
 from ...ir.conditions import compare, either, is_nan, one_of
 from ...ir.dtype import BOOL, I32, I64
 from ...ir.expr import Apply, Cast, Const, Expr, Index
-from ...ir.index import Affine, Symbol, affine, row_major_strides
+from ...ir.index import Affine, affine, row_major_strides
 from ...ir.ops import Op, op
 from ..indices.gathering import gather
 from ..indices.indexing import getitem
 from ..record.registry import implements, method
 from ..record.trace import Body, current_trace, user_location
-from ..record.view import View
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, cast, elementwise, operand_at
 from ..values.extents import ZERO, is_at_least, numbers, product, require_at_least
@@ -40,7 +39,7 @@ from .operands import (
     result_of,
     shape_of,
 )
-from .reductions import accumulate_over, reduce_array
+from .reductions import accumulate_over, extreme_number, reduce_array, split_last
 from .reshaping import ravel
 from .shaping import insert_axes
 from .statistics import without_nan
@@ -116,7 +115,7 @@ def _first_position(operation: Op, array: SymbolicArray, axis: Any, out: Any, ke
         result = _by_blocks(operation, moved)
     else:
         last = count.offset - 1 if count.is_constant else NOWHERE
-        result = _search(moved, accumulate_over(operation, flat, over, flat.element_type), last)
+        result = _search(moved, extreme_number(operation, flat, over), last)
     result = result_of(result.cells)
     if is_given(out):
         require_cast(as_array(out), np.intp, "safe")
@@ -167,14 +166,14 @@ def _by_blocks(operation: Op, array: SymbolicArray) -> SymbolicArray:
     """The first position along the last axis. What does not fill a block is looked for in the last
     `BLOCK` cells, of which those of the block before are known not to have the value."""
     count = array.cells.shape[-1].constant
-    trace, dtype, last = current_trace(), array.element_type, array.ndim - 1
+    trace, last = current_trace(), array.ndim - 1
     blocks = count // BLOCK
-    whole = _split(array.cells, blocks, BLOCK)
-    extremes = accumulate_over(operation, SymbolicArray(whole, trace), (last + 1,), dtype)
-    best = accumulate_over(operation, extremes, (last,), dtype)
+    whole = split_last(array.cells, blocks, BLOCK)
+    extremes = extreme_number(operation, SymbolicArray(whole, trace), (last + 1,))
+    best = extreme_number(operation, extremes, (last,))
     if count % BLOCK:
         rest = getitem(array, (..., slice(blocks * BLOCK, None)))
-        best = elementwise(operation, best, accumulate_over(operation, rest, (last,), dtype))
+        best = elementwise(operation, best, extreme_number(operation, rest, (last,)))
     start, inside = _within_block(array, best, _search(extremes, best, blocks), BLOCK, BLOCK - 1)
     return elementwise(op("add"), start, inside)
 
@@ -184,7 +183,7 @@ def _first_bool(wanted: bool, array: SymbolicArray) -> SymbolicArray:
     same, and the first is the one."""
     count, last = array.cells.shape[-1].constant, array.ndim - 1
     blocks = count // BLOCK_OF_BOOLS
-    whole = SymbolicArray(_split(array.cells, blocks, BLOCK_OF_BOOLS), current_trace())
+    whole = SymbolicArray(split_last(array.cells, blocks, BLOCK_OF_BOOLS), current_trace())
     held = accumulate_over(op("maximum" if wanted else "minimum"), whole, (last + 1,), BOOL)
     best = elementwise(op("logical_or" if wanted else "logical_and"), getitem(array, (..., 0)), wanted)
     block = _search(held, best, blocks)
@@ -217,14 +216,6 @@ def _within_block(
         return _position_if_found(found(outer, inside), best, outer, inside, otherwise)
 
     return start, _least(cell, best, affine((size,)), otherwise)
-
-
-def _split(cells: View, blocks: int, size: int) -> View:
-    """The whole blocks of the last axis, as two axes."""
-    *outer, _ = cells.shape
-    symbols = tuple(Symbol("i") for _ in range(cells.rank + 1))
-    *before, block, inside = affine(symbols)
-    return cells.remap((*outer, blocks, size), symbols, (*before, block * size + inside))
 
 
 def _least(cell: Body, like: SymbolicArray, over: Sequence[Affine], otherwise: int) -> SymbolicArray:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ import numpy as np
 from ...errors import DTypeError, ShapeError, UnsupportedError
 from ...ir.conditions import one_of
 from ...ir.dtype import BOOL, F32, I64, DType, Kind, from_numpy
-from ...ir.expr import Expr, convert, dtype_of, literal
-from ...ir.index import Affine
+from ...ir.expr import Apply, Expr, convert, dtype_of, literal
+from ...ir.index import Affine, Symbol, affine
 from ...ir.ops import Op, op
 from ...ir.resolve import resolve
+from ..indices.indexing import getitem
 from ..indices.masked import before_selection
 from ..record.registry import AnyCallable, implements, method
 from ..record.trace import Body, current_trace, user_location
@@ -26,19 +28,23 @@ from ..values.elementwise import (
     broadcast_view,
     broadcasts_to,
     cast,
+    elementwise,
     operand_at,
 )
-from ..values.extents import require_at_least, shape_text
+from ..values.extents import product, require_at_least, shape_text
 from ..values.layout import kept_order
 from .operands import deliver, is_given, is_true, reduced_axes, require_cast, result_of
+from .parts import imag, real
 from .shaping import insert_axes
 
 __all__ = [
     "accumulate_over",
     "computing_dtype",
+    "extreme_number",
     "extremes",
     "reduce_array",
     "require_room",
+    "split_last",
     "totals",
 ]
 
@@ -49,6 +55,12 @@ _COUNTS_IN_PYTHON = type(np.count_nonzero(np.zeros(1))) is int
 _ROUNDED = (op("logaddexp"), op("logaddexp2"))
 _MODULAR = ("add", "subtract", "multiply", "bitwise_and", "bitwise_or", "bitwise_xor")
 _TRUTH = ("logical_and", "logical_or", "logical_xor")
+
+ROW = 64
+"""Extremes of so many complex numbers are found side by side with those of others, and then compared."""
+
+ROWS = 8
+"""From how many rows on that pays."""
 
 
 def _summing_dtype(dtype: DType) -> DType:
@@ -144,6 +156,8 @@ def accumulate_over(
     selected = before_selection(array.cells, array.record) if where is True and axes else None
     if selected is not None:
         return _over_selected(operation, *selected, neutral, start)
+    if dtype.is_complex and operation.name in _EXTREMES and where is True and _are_few_of_many(array, axes):
+        return _by_rows(operation, array, order[len(kept) :], dtype, initial)
     mask = None if where is True else _mask(where, array, order)
     moved = SymbolicArray(array.cells.transpose(order), array.record)
 
@@ -163,6 +177,72 @@ def accumulate_over(
         initial=start,
     )
     return result_of(view.transpose([kept.index(axis) for axis in sorted(kept)]))
+
+
+def _are_few_of_many(array: SymbolicArray, axes: tuple[int, ...]) -> bool:
+    """Whether there are few results, each of many cells."""
+    extents = dict(enumerate(array.cells.shape))
+    many = product(extents.pop(axis) for axis in axes)
+    few = product(extents.values())
+    is_known = many.is_constant and few.is_constant
+    return is_known and many.constant >= ROW * ROWS and few.constant < ROWS
+
+
+def _by_rows(
+    operation: Op, array: SymbolicArray, axes: Sequence[int], dtype: DType, initial: Any
+) -> SymbolicArray:
+    """An extreme of complex numbers: those of rows, which go side by side where the numbers of one row wait
+    for one another, and then the one of these. The first of equals comes from the first row that has it.
+    `axes` are in their order in memory."""
+    *others, last = axes
+    if others:
+        rows = accumulate_over(operation, array, (last,), dtype)
+        left = tuple(axis - (axis > last) for axis in others)
+        return accumulate_over(operation, rows, left, dtype, initial=initial)
+    end = array.ndim - 1
+    kept = (axis for axis in range(array.ndim) if axis != last)
+    moved = SymbolicArray(array.cells.transpose((*kept, last)), array.record)
+    count = moved.cells.shape[end].constant
+    whole = SymbolicArray(split_last(moved.cells, count // ROW, ROW), array.record)
+    rows = accumulate_over(operation, whole, (end + 1,), dtype)
+    best = accumulate_over(operation, rows, (end,), dtype, initial=initial)
+    if count % ROW:
+        rest = getitem(moved, (..., slice(count // ROW * ROW, None)))
+        best = elementwise(operation, best, accumulate_over(operation, rest, (end,), dtype))
+    return result_of(best.cells)
+
+
+def split_last(cells: View, blocks: int, size: int) -> View:
+    """The whole blocks of the last axis, as two axes."""
+    *outer, _ = cells.shape
+    symbols = tuple(Symbol("i") for _ in range(cells.rank + 1))
+    *before, block, inside = affine(symbols)
+    return cells.remap((*outer, blocks, size), symbols, (*before, block * size + inside))
+
+
+def _along_rows(array: SymbolicArray, axes: tuple[int, ...]) -> bool:
+    """Whether neighbours in memory lie along these axes."""
+    return kept_order(array.ndim, [array.cells])[-1:] in [(axis,) for axis in axes]
+
+
+def extreme_number(operation: Op, array: SymbolicArray, axes: tuple[int, ...]) -> SymbolicArray:
+    """What equals the extreme of the cells over `axes`, or is NaN if one of them is. Which of equal numbers
+    it is does not matter, so that of complex ones real parts are compared first, then the imaginary parts of
+    those that have the extreme one: none waits for another. Columns go side by side anyway."""
+    dtype = array.element_type
+    if not (dtype.is_complex and _along_rows(array, axes)):
+        return accumulate_over(operation, array, axes, dtype)
+    assert operation.identity is not None
+    x, y = real(array), imag(array)
+    over = partial(accumulate_over, operation, axes=axes, dtype=dtype.part)
+    first = over(elementwise(op("where"), elementwise(op("equal"), y, y), x, np.nan))
+    is_first = elementwise(op("equal"), x, insert_axes(first, axes))
+    second = over(elementwise(op("where"), is_first, y, operation.identity(dtype.part)))
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        return Apply(op("complex"), (first.load(position), second.load(position)), dtype)
+
+    return result_of(current_trace().compute(first.cells.shape, dtype, cell))
 
 
 def _mask(where: Any, array: SymbolicArray, order: Sequence[int]) -> SymbolicArray:
