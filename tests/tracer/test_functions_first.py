@@ -45,6 +45,22 @@ def test_first_of_bools_along_an_axis(axis):
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("length", [128, 150, 1000])
+@pytest.mark.parametrize("target", ["sync_llvm", "sync_c"])
+def test_first_of_short_rows_of_bools(length, target):
+    """The first of each row, the last, several, none; looked for and left out."""
+    x = np.zeros((length + 1, length), bool)
+    np.fill_diagonal(x, True)
+    x[:, length // 2] |= np.arange(length + 1) < length // 3
+
+    def program(x, y):
+        return x.argmax(1), np.argmin(~x, axis=1), x.any(1), np.argmax(y > 0.5, axis=1), x[5].argmin()
+
+    function = arrayjit.jit(program, target=target)
+    for got, want in zip(function(x, x * 1.0), program(x, x * 1.0), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 def test_what_decides_ends_the_loop():
     """Cells behind the first one are not looked at."""
 
@@ -54,3 +70,8 @@ def test_what_decides_ends_the_loop():
     text = arrayjit.jit(program, threads=1).lower(np.zeros(SIZE)).as_text("optimized")
     assert "stay(" in text
     assert "temporary" not in text
+
+
+def test_what_decides_ends_a_row():
+    text = arrayjit.jit(lambda x: np.argmax(x, axis=1)).lower(np.zeros((50, 500), bool)).as_text("optimized")
+    assert "stay(" in text
