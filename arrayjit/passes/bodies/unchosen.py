@@ -53,7 +53,7 @@ WHERE = OPS["where"]
 _SILENT = (Bind, Comment, Define, For, If, Update)
 """What does nothing but to change locals."""
 
-LONG = 64.0
+LONG = 32.0
 """Additions of one register each that take longer than to go back after a wrong guess, twice."""
 
 
