@@ -10,6 +10,7 @@ import pytest
 from harness import assert_like_numpy, trace_and_interpret
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusing import assert_raises_like_numpy
 
 
 def grid(*shape: int, dtype: str = "f8") -> np.ndarray:
@@ -360,3 +361,24 @@ def test_parts_are_written_as_arrays_are_converted(dtype: str, value: Any) -> No
             trace_and_interpret(written, np.arange(4).astype(dtype))
     else:
         assert_like_numpy(written, lambda: (np.arange(4).astype(dtype),))
+
+
+@pytest.mark.filterwarnings("ignore:Conversion of an array")
+@pytest.mark.parametrize(
+    "value", [np.ones(1), np.ones((1, 1)), [1], [[1.0]], (1,), ([1],), [[[2]]], [np.ones(1)], np.ones(2)]
+)
+@pytest.mark.parametrize("dtype", ["f8", "i4", "c16", "?"])
+@pytest.mark.parametrize(
+    "key", [(1, 2), (np.array(1), 2), (1, 2, ...), (1, None, 2), 0, (slice(2, 3), 1), ([1], [2])]
+)
+def test_parts_take_what_has_more_axes_where_they_do_in_numpy(value: Any, dtype: str, key: Any) -> None:
+    def assigned(x: np.ndarray, value: Any) -> None:
+        x[key] = value
+
+    try:
+        assigned(np.zeros((3, 4), dtype), value)
+    except (TypeError, ValueError) as error:
+        words = "" if np.size(value) > 1 else str(error).rstrip(".")
+        assert_raises_like_numpy(assigned, words, np.zeros((3, 4), dtype), value)
+    else:
+        assert_like_numpy(assigned, lambda: (np.zeros((3, 4), dtype), value))

@@ -6,7 +6,9 @@ into a fresh array, and write one position after another.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -83,7 +85,9 @@ def setitem(array: SymbolicArray, key: Any, value: Any) -> None:
         if selected is not None:
             _assign_where(array, mask, selected, trace)
             return
-    items, _ = parse_key(array, key, trace, counts=True)
+    items, has_ellipsis = parse_key(array, key, trace, counts=True)
+    if not any(isinstance(item, Many) and item.shape for item in items):
+        _require_few_axes(value, operand, array, sum(map(_is_kept, items)), has_ellipsis)
     if sum(isinstance(item, Steps) for item in items) == 1 and not any(
         isinstance(item, Many) for item in items
     ):
@@ -141,6 +145,42 @@ def _assign(target: View, operand: Operand, trace: Trace) -> None:
 def _write(cells: SymbolicArray, value: Operand) -> None:
     dtype = cells.element_type
     cells.record.store(cells.cells, lambda position: operand_at(value, position, dtype))
+
+
+def _is_kept(item: Item) -> bool:
+    """Whether the part has an axis for this; those of arrays without axes disappear as those of integers."""
+    return not isinstance(item, (Point, Many))
+
+
+def _require_few_axes(
+    value: Any, operand: Operand, array: SymbolicArray, room: int, has_ellipsis: bool
+) -> None:
+    """A part with so many axes takes no lists with more, and a cell no array with axes."""
+    rank = len(shape_of(operand))
+    kind = next((kind for kind in (list, tuple) if isinstance(value, kind)), np.array)
+    error = _refused(array.element_type.numpy, room, has_ellipsis, rank, kind) if rank > room else None
+    if error is not None:
+        ours = DTypeError if isinstance(error, TypeError) else ShapeError
+        fix = "take what has fewer axes out of it: x[0] = values[0]"
+        raise ours(str(error).rstrip("."), loc=user_location(), details=(describe(array),), fix=fix)
+
+
+@lru_cache(1000)
+def _refused(
+    dtype: np.dtype, room: int, has_ellipsis: bool, rank: int, kind: Callable[[Any], Any]
+) -> Exception | None:
+    """What NumPy says of one number with `rank` axes, as an array, a list or a tuple, in place of a part with
+    `room` of them."""
+    given: Any = dtype.type(1)
+    for _ in range(rank):
+        given = kind((given,))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            np.zeros((1,) * room, dtype)[... if has_ellipsis or room else ()] = given
+    except (TypeError, ValueError) as error:
+        return error
+    return None
 
 
 def _is_same_for_all(operand: Operand, rank: int) -> bool:
