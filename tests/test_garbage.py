@@ -113,8 +113,7 @@ def is_old(thing: object) -> bool:
 def test_what_is_made_while_modules_are_imported_is_old(
     monkeypatch: pytest.MonkeyPatch, frozen: bool
 ) -> None:
-    if frozen:
-        gc.freeze()
+    (gc.freeze if frozen else gc.unfreeze)()
     try:
         with resting():
             monkeypatch.setitem(sys.modules, "a_module_that_was_imported", types.ModuleType("a"))
@@ -122,7 +121,7 @@ def test_what_is_made_while_modules_are_imported_is_old(
         assert is_old(kept) == (not frozen)
         assert (gc.get_freeze_count() > 0) == frozen
     finally:
-        gc.unfreeze()
+        gc.freeze()
 
 
 def test_what_is_made_otherwise_is_young() -> None:
