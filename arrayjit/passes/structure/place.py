@@ -7,8 +7,8 @@
 An axis of a temporary is dropped where all its uses stand in one iteration of a loop and have the same
 index along that axis: a temporary without axes left is a variable, one with axes left is a row (or a
 slab) used again by the next iteration, whose loop is then sequential. What both sides of a branch write
-first is a variable from before it on. What remains goes to the stack while there is room, else to the
-routine's arena.
+first is a variable from before it on, and so is what a loop leaves after its last iteration. What remains
+goes to the stack while there is room, else to the routine's arena.
 """
 
 from __future__ import annotations
@@ -51,12 +51,13 @@ class _Row:
 @slotted
 class _Plan:
     """The decisions: variables and rows by the temporary that they replace. Variables are defined by the
-    statements of `definitions`, or before the branches that have those of `sides`."""
+    statements of `definitions`, before the branches that have those of `sides`, or before `loops`."""
 
     stack_left: int
     variables: dict[Tensor, Variable] = field(default_factory=dict)
     definitions: set[int] = field(default_factory=set)
     sides: set[int] = field(default_factory=set)
+    loops: dict[int, list[Variable]] = field(default_factory=dict)
     rows: dict[Tensor, _Row] = field(default_factory=dict)
     sequential: set[Symbol] = field(default_factory=set)
     placement: dict[Tensor, Place] = field(default_factory=dict)
@@ -66,11 +67,7 @@ class _Plan:
         """Where the temporary `storage` lives."""
         common = common_path(use.path for use in uses)
         axes, reason = _kept_axes(uses, common)
-        first = uses[0]
-        written = first.writes and first.path == common and first.index is not None
-        if not axes and (written or _is_written_on_both_sides(uses, common)):
-            self.variables[storage] = Variable(storage.label, storage.dtype)
-            (self.definitions if written else self.sides).add(id(first.stmt))
+        if not axes and self.is_variable(storage, uses, common):
             self.notes.append(f"place: {storage.label} is a variable: {reason}")
             return
         home = storage
@@ -81,6 +78,21 @@ class _Plan:
         kind = self.memory(home)
         self.placement[home] = Place(kind, reason)
         self.notes.append(f"place: {home} is in {kind.words}: {reason}")
+
+    def is_variable(self, storage: Tensor, uses: Sequence[Use], common: Path) -> bool:
+        """Whether a temporary without axes can be a variable, which it then is."""
+        first = uses[0]
+        variable = Variable(storage.label, storage.dtype)
+        if first.writes and first.path == common and first.index is not None:
+            self.definitions.add(id(first.stmt))
+        elif _is_written_on_both_sides(uses, common):
+            self.sides.add(id(first.stmt))
+        elif _is_left_by_loops(uses, common):
+            self.loops.setdefault(id(first.path[len(common)].loop), []).append(variable)
+        else:
+            return False
+        self.variables[storage] = variable
+        return True
 
     def memory(self, tensor: Tensor) -> PlaceKind:
         """The stack while it lasts, else the arena."""
@@ -93,7 +105,9 @@ class _Plan:
         return kept(body, [part for stmt in body for part in (*self.before(stmt), self.statement(stmt))])
 
     def before(self, stmt: Stmt) -> Iterator[Define]:
-        """The variables that both sides of a branch write first."""
+        """The variables that both sides of a branch write first, or that a loop leaves."""
+        for variable in self.loops.get(id(stmt), ()):
+            yield Define(variable, constant(0, variable.dtype))
         for line in stmt.body if isinstance(stmt, If) else ():
             if isinstance(line, Store) and id(line) in self.sides:
                 variable = self.variables[line.tensor.storage]
@@ -163,6 +177,13 @@ def _is_fresh(uses: Sequence[Use], common: Path, axes: tuple[int, ...]) -> bool:
         if all(frame.loop is not None and frame.loop.symbol in dropped for frame in common):
             return True
     return makes_anew(uses, common, axes)
+
+
+def _is_left_by_loops(uses: Sequence[Use], common: Path) -> bool:
+    """Whether loops that go in order and run at least once write a cell before anything else uses it."""
+    inner = [frame.loop for use in uses if use.writes for frame in use.path[len(common) :]]
+    in_order = all(loop is None or loop.kind is LoopKind.SEQUENTIAL for loop in inner)
+    return in_order and makes_anew(uses, common, ()) and all(use.index is not None for use in uses)
 
 
 def _is_written_on_both_sides(uses: Sequence[Use], common: Path) -> bool:
