@@ -29,7 +29,7 @@ def cells_along(loop: For) -> list[Cell]:
     is known before the program runs."""
     found: dict[tuple[Tensor, Affine], Cell] = {}
     for tensor, index in _cells(loop):
-        if all(step.is_constant for step in tensor.element_strides()):
+        if _is_laid_out(tensor):
             place = tensor.linear(index)
             if place.coefficient(loop.symbol):
                 found.setdefault((tensor.storage, place), (tensor, index))
@@ -49,7 +49,7 @@ def lying_alike(loop: For, boundary: int) -> list[Cell]:
             moved = frozenset((factor % cells, symbol) for factor, symbol in place.terms if factor % cells)
             alike.setdefault((size, moved, place.offset % cells), []).append((tensor, index))
     stores = [stmt for stmt in walk_statements(loop.body) if isinstance(stmt, Store)]
-    stored = {(stmt.tensor.storage, stmt.tensor.linear(stmt.index)) for stmt in stores}
+    stored = {(s.tensor.storage, s.tensor.linear(s.index)) for s in stores if _is_laid_out(s.tensor)}
 
     def is_read(cell: Cell) -> bool:
         tensor, index = cell
@@ -60,6 +60,10 @@ def lying_alike(loop: For, boundary: int) -> list[Cell]:
 
     most = max(alike.values(), key=weight) if alike else []
     return sorted(most, key=is_read)
+
+
+def _is_laid_out(tensor: Tensor) -> bool:
+    return all(step.is_constant for step in tensor.element_strides())
 
 
 def _cells(loop: For) -> Iterator[Cell]:

@@ -116,3 +116,15 @@ def test_locals_that_change_within_an_iteration_are_in_no_ones_way():
     )
     assert changing != FIVE_POINTS
     assert "aligned=64" in print_kernel(tails(parse(changing), LINES))
+
+
+def test_cells_whose_place_only_the_run_knows_do_not_decide():
+    kernel = parse(
+        """
+def f(x: read[f64, 301], n: index[2, 16], y: update[f64, 3, n, 301]):
+    for j in vector(0, 300, lanes=16):
+        y[2, 1, j] = add[f64](x[j], x[j + 1])
+"""
+    )
+    (loop,) = tails(kernel, LINES).body
+    assert [tensor.label for tensor, _ in lying_alike(loop, 64)] == ["x"]
