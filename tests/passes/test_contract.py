@@ -99,6 +99,30 @@ def test_the_bits_are_those_of_the_loops_before(extents, layouts, ending, caps):
     assert outcome(after) == outcome(before)
 
 
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(2, 20), st.integers(2, 30), st.integers(2, 30), st.integers(1, 20), st.sampled_from(MACHINES)
+)
+def test_so_it_is_where_terms_of_rows_lie_apart_and_are_read_again(rows, columns, terms, apart, caps):
+    parameters = f"a: read[f32, {rows}, {terms}, {apart}], b: read[f32, 7, {terms}, {columns}]"
+    parameters += f", y: write[f32, 7, {rows}, {columns}]"
+    before = parse(
+        f"""
+def f({parameters}):
+    for n in parallel(0, 7):
+        for i in parallel(0, {rows}):
+            for j in parallel(0, {columns}):
+                c: f32 = f32(0.0)
+                for k in parallel(0, {terms}):
+                    c = reduce(add, c, multiply[f32](a[i, k, 0], b[n, k, j]), fused=True)
+                y[n, i, j] = c
+"""
+    )
+    after = contract(before, caps)
+    verify_kernel(after)
+    assert outcome(after) == outcome(before)
+
+
 RANGES = st.integers(16, 40).flatmap(
     lambda most: st.integers(16, most).flatmap(
         lambda least: st.tuples(st.just((least, most)), st.integers(least, most))

@@ -90,6 +90,8 @@ class _Blocked:
     def all(self) -> tuple[Stmt, ...]:
         """The product; iterations around it take turns with memory that they share."""
         product, cut = self.product, self.blocking
+        if cut.block is None and cut.left and product.has_same_rows:
+            return (*self.packed_left(self.all_rows, PlaceKind.ARENA), *nested(product.around, self.strips()))
         if cut.block is None:
             return nested(product.around, self.strips(), LoopKind.SEQUENTIAL if cut.left else None)
         if not cut.right:
@@ -105,22 +107,23 @@ class _Blocked:
 
     # Strips and blocks
 
+    @property
+    def all_rows(self) -> Rows:
+        rows = self.product.rows
+        return Rows(ZERO, rows.hi - rows.lo, self.product.height, least=self.product.least[0])
+
     def strips(self) -> tuple[Stmt, ...]:
         """All rows of one strip after the other."""
-        rows = self.product.rows
-        all_rows = Rows(ZERO, rows.hi - rows.lo, self.product.height, least=self.product.least[0])
-        before = self.packed_left(all_rows, PlaceKind.ARENA) if self.blocking.left else ()
-        tiles = self.each_strip(lambda strip: self.tile(all_rows, strip), self.blocking.strip)
-        return (*before, *tiles)
+        is_missing = self.blocking.left and not self.lefts
+        before = self.packed_left(self.all_rows, PlaceKind.ARENA) if is_missing else ()
+        return (*before, *self.each_strip(partial(self.tile, self.all_rows), self.blocking.strip))
 
     def blocks(self, block: int) -> tuple[Stmt, ...]:
         """All panels of one block of rows after the other."""
         symbol = Symbol("b")
         counting, blocks, here = self.each_block(symbol, block)
         packing = self.packed_left(here, PlaceKind.SCRATCH) if self.blocking.left else ()
-        tiles = self.each_strip(
-            lambda strip: self.tile(here, strip), self.blocking.strip, LoopKind.SEQUENTIAL
-        )
+        tiles = self.each_strip(partial(self.tile, here), self.blocking.strip, LoopKind.SEQUENTIAL)
         body = (*here.before, *packing, *tiles)
         return (*counting, *unless_once(For(symbol, ZERO, blocks, body, LoopKind.PARALLEL)))
 
@@ -526,14 +529,12 @@ class _Blocked:
         return tuple(binds), ends[0], ends[1]
 
     def factor_left(self, total: Sum, rows: Rows, terms: Depth, cell: Affine) -> Expr:
-        packed = self.lefts.get(total.variable)
-        if packed is not None:
+        if (packed := self.lefts.get(total.variable)) is not None:
             return Load(packed, (terms.part, cell - self.product.rows.lo - rows.start, terms.place))
         return substitute(total.left, {**terms.symbols, self.product.rows.symbol: cell})
 
     def factor_right(self, total: Sum, panel: Panel, terms: Depth, column: Affine, lane: Symbol) -> Expr:
-        packed = self.rights.get(total.variable)
-        if packed is not None:
+        if (packed := self.rights.get(total.variable)) is not None:
             return Load(packed, self.cell_right(panel, terms, lane))
         return substitute(total.right, {**terms.symbols, self.product.columns.symbol: column})
 
@@ -550,8 +551,7 @@ class _Blocked:
         return unless_once(For(sliver, ZERO, slivers, (*before, lines), LoopKind.PARALLEL))
 
     def start(self, total: Sum, row: Affine, column: Affine) -> Expr:
-        symbols = {self.product.rows.symbol: row, self.product.columns.symbol: column}
-        return substitute(total.start, symbols)
+        return substitute(total.start, {self.product.rows.symbol: row, self.product.columns.symbol: column})
 
     def finished(self, rows: Rows, strip: Strip, slivers: Affine) -> tuple[Stmt, ...]:
         """The rest of the product's body, for each cell of the tile that is not of the sliver or of the panel

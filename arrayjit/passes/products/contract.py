@@ -90,6 +90,10 @@ REUSE_AHEAD = 96
 where these push one another out of the first cache. On Zen 5, 16 rows of layers of 256 to 500 take 0.65 to
 0.75 of the time, 32 rows 0.8, 64 rows 0.9; 3 x 3 convolutions of 64 channels 0.9 to 0.95."""
 
+OFTEN, MORE = 4, 2
+"""How many times rows must be gone through for a copy of them to pay, and how many times as much must lie in
+their lines as in the copy."""
+
 RUN = 1024
 """The bytes of a row of the right factor that are worth packing at once."""
 
@@ -345,14 +349,34 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
         ahead = None
     at_hand = panels == 1 or rows * depth * size <= caps.l1_bytes
     side = (block or rows) * at_once * size <= caps.l2_bytes
+    is_spread = block is None and _are_spread(product, panels, size, caps)
     left = not all(
         isinstance(total.left, Load)
+        and not is_spread
         and (at_hand or is_run(total) or (side and is_vector(total.left, product.rows)))
         for total in product.sums
     )
     across = block is not None or (run >= SEVERAL and rows * at_once * size > half)
     across = across and product.within is None
     return Blocking(height, width, at_once, strip, run, block, left, right, across, ahead)
+
+
+def _are_spread(product: Product, panels: int, size: int, caps: Caps) -> bool:
+    """Does what rows multiply lie in many more lines than a copy of it, too many for the first cache, and is
+    it read so often that a copy pays? So are the weights of a 3 x 3 convolution that a program writes as nine
+    products, w[:, :, i, j]."""
+    often = math.prod(loop.trips or 0 for loop in product.around) * panels
+    if often < OFTEN or not product.has_same_rows:
+        return False
+    copy = lines = 0
+    for total in product.sums:
+        steps = [step_in(total.left, loop) for loop in (product.rows, *total.terms)]
+        if None in steps:
+            return False
+        nearest = min((abs(step) for step in steps if step), default=1)
+        copy += total.depth * product.height * size
+        lines += total.depth * product.height * min(nearest * size, caps.line_bytes)
+    return caps.l1_bytes < lines and MORE * copy <= lines and copy <= caps.l2_bytes
 
 
 def _rows_that_pay(product: Product, caps: Caps) -> int:

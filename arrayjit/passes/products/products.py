@@ -126,6 +126,13 @@ class Product:
         )
 
     @property
+    def has_same_rows(self) -> bool:
+        """Are left factors the same in all iterations around?"""
+        needed = {symbol for total in self.sums for symbol in symbols_read(total.left)}
+        needed |= {symbol for total in self.sums for loop in total.terms for symbol in loop.bound_by}
+        return needed.isdisjoint(loop.symbol for loop in self.around)
+
+    @property
     def ending(self) -> tuple[Stmt, ...] | None:
         """What is done with a cell's one sum, if a register of columns can do it at once: little, along the
         columns."""
