@@ -123,6 +123,31 @@ def f({parameters}):
     assert outcome(after) == outcome(before)
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.tuples(*5 * (st.integers(1, 14),)), st.booleans(), st.booleans(), st.sampled_from(MACHINES))
+def test_so_it_is_where_iterations_around_rows_share_their_columns(extents, transposed, differ, caps):
+    outer, inner, rows, columns, terms = (extent + 1 for extent in extents)
+    shape, right = ((columns, terms), "j, k") if transposed else ((terms, columns), "k, j")
+    some, which = ((outer, *shape), f"m, {right}") if differ else (shape, right)
+    parameters = f"a: read[f32, {outer}, {inner}, {rows}, {terms}], b: read[f32, {', '.join(map(str, some))}]"
+    before = parse(
+        f"""
+def f({parameters}, y: write[f32, {outer}, {inner}, {rows}, {columns}]):
+    for m in parallel(0, {outer}):
+        for n in parallel(0, {inner}):
+            for i in parallel(0, {rows}):
+                for j in parallel(0, {columns}):
+                    c: f32 = f32(0.0)
+                    for k in parallel(0, {terms}):
+                        c = reduce(add, c, multiply[f32](a[m, n, i, k], b[{which}]), fused=True)
+                    y[m, n, i, j] = c
+"""
+    )
+    after = contract(before, caps)
+    verify_kernel(after)
+    assert outcome(after) == outcome(before)
+
+
 RANGES = st.integers(16, 40).flatmap(
     lambda most: st.integers(16, most).flatmap(
         lambda least: st.tuples(st.just((least, most)), st.integers(least, most))
