@@ -19,7 +19,7 @@ every loop: shifts by known numbers join what is done with the bits.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 
@@ -134,7 +134,7 @@ def _single(body: Sequence[Stmt]) -> set[Tensor]:
     return {line.tensor.storage for line in lines if isinstance(line, Store)}
 
 
-def _waits(loop: For, single: Collection[Tensor]) -> bool:
+def _waits(loop: For, single: Set[Tensor]) -> bool:
     """Whether vectors of a loop would wait for what is stored in these. Floats are added up by lanes."""
     if any(isinstance(line, Update) and line.accum and line.variable.dtype.is_float for line in loop.body):
         return False
