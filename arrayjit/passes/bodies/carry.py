@@ -11,7 +11,7 @@ what was stored two iterations ago, and for a cell that every iteration reads an
 iteration writes anew, and nothing else reads, is written once, after the last, if its cell exists even where
 the loop does not run. The first value is read before the loop; where its cell may not exist, since the loop
 may not run, the nearest one that does is read. No other store of the loop may meet the cell, but for one that
-takes its place once it was read:
+it overwrites at once, and one that takes its place once it was read:
 
     for k in sequential(0, 99):                     c = x[0]
         b = x[k + 1]                                for k in sequential(0, 99):
@@ -193,11 +193,14 @@ def _handed(loop: For, cells: Cells, may_be_read: Callable[[Load], bool]) -> Ite
         if not wanted or not all(map(may_be_read, firsts)):
             continue
         replaced = wanted[0] if wanted == earlier[:1] and wanted[0].index != stmt.index else None
+        cell = Load(stmt.tensor, stmt.index)
         if any(
-            cells.meet(cell, other.tensor, other.index)
-            for cell in (Load(stmt.tensor, stmt.index), *wanted)
+            cells.meet(met, other.tensor, other.index)
+            for met in (cell, *wanted)
             for at, other in stores
-            if at != position and not (replaced and _goes_to(other, replaced) and last[replaced] <= at)
+            if at != position
+            and not (replaced and _goes_to(other, replaced) and last[replaced] <= at)
+            and not (wanted[0] != cell and at < position and _goes_to(other, cell))
         ):
             continue
         source = None
