@@ -19,7 +19,7 @@ from ..ir.loops import Kernel, PlaceKind
 from ..ir.tensor import GROUPS, Tensor
 from .llvm_clock import LAP
 from .llvm_neighbours import Neighbours
-from .llvm_text import LINE_BYTES, SLOT, Operand, Value, Writer, vector_type
+from .llvm_text import BYTE, LINE_BYTES, SLOT, Operand, Value, Writer, vector_type
 
 __all__ = ["MASKED", "Edge", "Lanes", "Memory"]
 
@@ -179,8 +179,7 @@ class Memory:
                 return self._writer.part_of_groups(groups, cell.stride, part, lanes.numbers)
         if cell.stride == 2:
             return self._every_other(tensor, cell, lanes)
-        pointers = self._lane_pointers(tensor, cell, lanes)
-        return self._writer.join([self._read(tensor, pointer, 1) for pointer in pointers])
+        return self._joined(tensor, self._lane_pointers(tensor, cell, lanes))
 
     def _every_other(self, tensor: Tensor, cell: _Cell, lanes: Lanes) -> Value:
         """Every other cell, out of two vectors from the first of them to the last and no further."""
@@ -206,14 +205,14 @@ class Memory:
         several = sum(position.lanes > 1 for position in index) > 1
         if several and set(TOGETHER).issubset(self._writer.features):
             index, strides = (self._far(tensor, index, lanes),), (Affine.of(1),)
-        parts, index = [], tuple(_before_widened(self._writer, position) for position in index)
+        pointers, index = [], tuple(_before_widened(self._writer, position) for position in index)
         for lane in range(lanes):
             offset: Operand = 0
             for position, stride in zip(index, strides, strict=True):
                 number = _lane(self._writer, position, lane)
                 offset = self._writer.add(offset, self._writer.multiply(number, self.affine(stride)))
-            parts.append(self._read(tensor, self._offset(tensor, self.pointer(tensor), offset), 1))
-        return self._writer.join(parts)
+            pointers.append(self._offset(tensor, self.pointer(tensor), offset))
+        return self._joined(tensor, pointers)
 
     def _is_row(self, node: Gather, index: tuple[Value, ...], lanes: Lanes) -> bool:
         """Whether all lanes compute the same row, and go along it cell by cell."""
@@ -436,12 +435,24 @@ class Memory:
         through this."""
         return self._writer.pure(f"freeze ptr {pointer}")
 
+    def _joined(self, tensor: Tensor, pointers: Sequence[str]) -> Value:
+        """The cells at these addresses, a lane each. Bools are joined as the bytes that they are in memory:
+        bits are put into a register of masks one by one, each of which waits for the one before."""
+        if tensor.dtype is not BOOL:
+            return self._writer.join([self._read(tensor, pointer, 1) for pointer in pointers])
+        cells = self._writer.join([Value(self._loaded(tensor, pointer, 1), BYTE) for pointer in pointers])
+        return self._value(cells.type, cells.text, BOOL, cells.lanes)
+
     def _read(self, tensor: Tensor, pointer: str, lanes: int) -> Value:
-        dtype = tensor.dtype
-        memory = vector_type(dtype.llvm_memory, lanes)
-        text = self._writer.let(f"load {memory}, ptr {pointer}, align {dtype.itemsize}")
+        memory = vector_type(tensor.dtype.llvm_memory, lanes)
+        return self._value(memory, self._loaded(tensor, pointer, lanes), tensor.dtype, lanes)
+
+    def _loaded(self, tensor: Tensor, pointer: str, lanes: int) -> str:
+        """What stands in memory."""
+        memory = vector_type(tensor.dtype.llvm_memory, lanes)
+        text = self._writer.let(f"load {memory}, ptr {pointer}, align {tensor.dtype.itemsize}")
         self._writer.catch_up(1)
-        return self._value(memory, text, dtype, lanes)
+        return text
 
     def _value(self, memory: str, text: str, dtype: DType, lanes: int) -> Value:
         """Of what was loaded."""

@@ -12,17 +12,28 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
-from itertools import count
+from itertools import count, pairwise
 from typing import Union
 
 import numpy as np
 
 from ..frozen import frozen
-from ..ir.dtype import BOOL, I32, DType
+from ..ir.dtype import BOOL, I32, DType, named
 from .llvm_ahead import Entry, entry_for, makes_ahead
 from .llvm_lines import Lines
 
-__all__ = ["ALWAYS", "LINE_BYTES", "PART", "SLOT", "Operand", "Value", "Writer", "constant", "vector_type"]
+__all__ = [
+    "ALWAYS",
+    "BYTE",
+    "LINE_BYTES",
+    "PART",
+    "SLOT",
+    "Operand",
+    "Value",
+    "Writer",
+    "constant",
+    "vector_type",
+]
 
 # Instruction selection takes quadratic time in the memory accesses of a block. Blocks are cut after this many
 # stores, by a branch that is always taken; only an argument of the function keeps LLVM from knowing that.
@@ -30,6 +41,9 @@ STORES_PER_BLOCK = 32
 ALWAYS = "%always"
 SELDOM = '!1 = !{!"branch_weights", i32 1, i32 2000}'
 UNPREDICTABLE = "!2 = !{}"
+
+BYTE = named("u8")
+"""A bool in memory."""
 
 SLOT = "align 16"
 """How a value on the stack is aligned. With more each function would have to align its own."""
@@ -415,8 +429,17 @@ class Writer:
         """The chosen lanes, in the given order; at least two. Those of the other value follow the first's."""
         mask = ", ".join(f"i32 {lane}" for lane in lanes)
         second = other or Value("poison", value.dtype, value.lanes)
+        if value.dtype is BOOL and any(after != before + 1 for before, after in pairwise(lanes)):
+            # Bits in a register of masks are moved one by one, bytes together.
+            chosen = self.shuffle(self._as_bytes(value), lanes, other and self._as_bytes(other))
+            return Value(self.pure(f"icmp ne {chosen}, zeroinitializer"), BOOL, len(lanes))
         text = self.pure(f"shufflevector {value}, {second}, <{len(lanes)} x i32> <{mask}>")
         return Value(text, value.dtype, len(lanes))
+
+    def _as_bytes(self, value: Value) -> Value:
+        """Bools as they are in memory."""
+        kind = vector_type(BYTE.llvm, value.lanes)
+        return Value(self.pure(f"zext {value} to {kind}"), BYTE, value.lanes)
 
     def concatenated(self, parts: Sequence[Value]) -> Value:
         """Vectors one after the other; a power of two of them."""

@@ -45,6 +45,20 @@ def test_every_other_cell_is_taken_out_of_neighbours(part, dtype):
     np.testing.assert_array_equal(result, source[:, part])
 
 
+@pytest.mark.parametrize("stride", [3, 7])
+def test_bools_are_put_together_as_bytes(stride):
+    """Neighbours that are groups, and cells far apart: no bit goes into a register of masks by itself."""
+    source = np.random.default_rng(2).integers(0, 2, (64, stride)).astype(bool)
+    x, out, i = tensor_like("x", source), Tensor.of("out", (64,), BOOL), Symbol("i")
+    body = vector(i, 64, put(out, i, value=at(x, i, Affine.of(1))), lanes=16)
+    result = np.empty(64, bool)
+    run([body], [(x, source)], [(out, result)])
+    np.testing.assert_array_equal(result, source[:, 1])
+    kernel = Kernel("f", (ArrayParam(x, "read"), ArrayParam(out, "update")), (body,))
+    text = LlvmTarget("sync_llvm").emit(kernel).payload
+    assert not re.search(r"(insertelement|shufflevector) <\d+ x i1>", text)
+
+
 @pytest.mark.parametrize("first", [0, 1, 4])
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i4", "i2", "i1", "?"])
 @pytest.mark.parametrize("lanes", [2, 8, 16])
