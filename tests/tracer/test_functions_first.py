@@ -75,3 +75,57 @@ def test_what_decides_ends_the_loop():
 def test_what_decides_ends_a_row():
     text = arrayjit.jit(lambda x: np.argmax(x, axis=1)).lower(np.zeros((50, 500), bool)).as_text("optimized")
     assert "stay(" in text
+
+
+SCANS = ("logical_or", "logical_and", "maximum", "minimum", "bitwise_or", "bitwise_and", "fmax", "fmin")
+
+
+@pytest.mark.parametrize("target", ["sync_llvm", "sync_c", "interp"])
+@pytest.mark.parametrize("name", SCANS)
+def test_scans_of_bools(name, target):
+    """They change once at most: early, late, never; along rows, columns and every other cell."""
+    scan = getattr(np, name).accumulate
+    x = np.zeros((5, 130), bool)
+    x[1, 0] = x[2, 77] = x[3, 129] = x[:, 33] = True
+    x[4] = False
+
+    def program(x, y):
+        return scan(x, axis=1), scan(~x, axis=1), scan(x), scan(y[::2]), scan(x[2], dtype=bool)
+
+    y = np.arange(400) == 301
+    function = arrayjit.jit(program, target=target)
+    for got, want in zip(function(x, y), program(x, y), strict=True):
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)
+
+
+def test_logical_scans_of_numbers():
+    x = np.array([0.0, -0.0, np.nan, 0.0] * 40)
+
+    def program(x):
+        return np.logical_or.accumulate(x), np.logical_and.accumulate(x), np.logical_and.accumulate(x + 1)
+
+    for got, want in zip(arrayjit.jit(program)(x), program(x), strict=True):
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)
+
+
+def test_scans_of_bools_do_not_wait():
+    text = (
+        arrayjit.jit(lambda x: np.logical_or.accumulate(x)).lower(np.zeros(4000, bool)).as_text("optimized")
+    )
+    assert "regroup(" not in text
+
+
+def test_extremes_of_bools_without_nan():
+    x = np.zeros((70, 3), bool)
+    x[5, 1] = x[:, 2] = True
+
+    def program(x):
+        return np.nanmin(x), np.nanmax(x), np.nanmin(x, axis=0), np.fmax.reduce(x)
+
+    function = arrayjit.jit(program)
+    for got, want in zip(function(x), program(x), strict=True):
+        assert np.asarray(got).dtype == np.asarray(want).dtype
+        np.testing.assert_array_equal(got, want)
+    assert "fmin," not in function.lower(x).as_text("optimized")

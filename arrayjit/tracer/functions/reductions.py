@@ -52,6 +52,8 @@ _WIDENED = (op("add"), op("multiply"))
 _EXTREMES = ("minimum", "maximum", "fmin", "fmax")
 # NumPy 2.2 and earlier count all of an array as a Python int.
 _COUNTS_IN_PYTHON = type(np.count_nonzero(np.zeros(1))) is int
+_OF_BOOLS = {op("maximum"): op("logical_or"), op("minimum"): op("logical_and")}
+_OF_BOOLS |= {op("fmax"): op("logical_or"), op("fmin"): op("logical_and")}
 _ROUNDED = (op("logaddexp"), op("logaddexp2"))
 _MODULAR = ("add", "subtract", "multiply", "bitwise_and", "bitwise_or", "bitwise_xor")
 _TRUTH = ("logical_and", "logical_or", "logical_xor")
@@ -257,7 +259,7 @@ def _mask(where: Any, array: SymbolicArray, order: Sequence[int]) -> SymbolicArr
 
 def _among_bools(operation: Op) -> Op:
     """Extremes of bools are whether any holds, and whether all do."""
-    return op({"maximum": "logical_or", "minimum": "logical_and"}.get(operation.name, operation.name))
+    return _OF_BOOLS.get(operation, operation)
 
 
 def _over_selected(operation: Op, mask: View, value: Body, neutral: Expr, start: Expr) -> SymbolicArray:

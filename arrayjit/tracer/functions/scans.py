@@ -5,14 +5,16 @@ A scan is a loop over the axis in which each cell is combined with the one befor
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 
 from ...errors import DTypeError, ShapeError, UnsupportedError
-from ...ir.dtype import BOOL, DType
-from ...ir.expr import Apply, Expr
+from ...ir.conditions import both, either, opposite
+from ...ir.dtype import BOOL, I64, DType
+from ...ir.expr import Apply, Expr, Index
 from ...ir.index import Affine, affine
 from ...ir.ops import OPS, Op, op
 from ..indices.indexing import getitem
@@ -20,17 +22,25 @@ from ..record.registry import implements, method, ufunc_method
 from ..record.trace import current_trace, user_location
 from ..record.view import View
 from ..values.array import SymbolicArray
-from ..values.elementwise import as_array, check_exponent, elementwise, operand_at
+from ..values.elementwise import as_array, cast, check_exponent, elementwise, operand_at
 from ..values.extents import ONE, ZERO, is_at_least, lesser
 from ..values.layout import kept_order
 from .joining import concatenate
 from .operands import alone, axis_of, deliver, only_axis
-from .reductions import computing_dtype
+from .positions import argmax, argmin
+from .reductions import computing_dtype, reduce_array
 from .reshaping import flat
 from .shaping import broadcast_to, permuted
 from .statistics import without_nan
 
 __all__ = ["cumprod", "cumsum", "diff"]
+
+_DECIDED = dict.fromkeys(map(op, ("logical_or", "bitwise_or", "maximum", "fmax", "add")), True)
+_DECIDED |= dict.fromkeys(map(op, ("logical_and", "bitwise_and", "minimum", "fmin", "multiply")), False)
+"""The bool from which on nothing changes in a scan of bools."""
+
+MANY = 128
+"""So many bools are worth looking for that one first."""
 
 
 @ufunc_method("accumulate")
@@ -128,6 +138,10 @@ def _scan(operation: Op, array: SymbolicArray, axis: int, kind: DType) -> Symbol
     """The scan, in the memory order of the array."""
     trace = current_trace()
     order = kept_order(array.ndim, [array.cells])
+    if kind is BOOL and operation in _DECIDED and order[-1] == axis:
+        count = array.cells.shape[axis]
+        if count.is_constant and count.constant >= MANY:
+            return _scan_of_bools(operation, array, axis, order)
     array = permuted(array, order)
     whole = trace.window(array.cells.shape, kind, f"cum_{operation.name}")
     if ZERO not in whole.shape:
@@ -136,6 +150,23 @@ def _scan(operation: Op, array: SymbolicArray, axis: int, kind: DType) -> Symbol
             outer = tuple(rows.enter_context(trace.loop(0, extent)) for extent in before)
             _scan_row(operation, array, whole, outer)
     return permuted(SymbolicArray(whole, trace), [order.index(n) for n in range(array.ndim)])
+
+
+def _scan_of_bools(operation: Op, array: SymbolicArray, axis: int, order: Sequence[int]) -> SymbolicArray:
+    """The scan of a row, which stays what it is from the first bool on that decides."""
+    wanted = _DECIDED[operation]
+    bools = array if array.element_type is BOOL else cast(array, BOOL)
+    place = (argmax if wanted else argmin)(bools, axis, keepdims=True)
+    ends = reduce_array(op("logical_or" if wanted else "logical_and"), bools, axis, keepdims=True)
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        here = Index(position[axis])
+        is_decided = Apply(op("greater_equal"), (here, operand_at(place, position, I64)), BOOL)
+        end = operand_at(ends, position, BOOL)
+        return both(end, is_decided) if wanted else either(end, opposite(is_decided))
+
+    trace = current_trace()
+    return SymbolicArray(trace.compute(array.cells.shape, BOOL, cell, order=order), trace)
 
 
 def _scan_row(operation: Op, array: SymbolicArray, whole: View, outer: tuple[Affine, ...]) -> None:
