@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from handmade import at, call, f64, launch, link, loop, put, run, static, tensor_like, vector
 
+import arrayjit
 from arrayjit.errors import CompilerBug
 from arrayjit.ir.assign import ArrayParam
 from arrayjit.ir.dtype import BOOL, F32, F64, I64
@@ -366,7 +367,7 @@ def test_a_branch_that_is_seldom_taken_is_laid_out_so(seldom):
 
 def test_how_long_a_branch_is_takes_no_notice_of_what_is_more_seldom_in_it():
     value = Variable("value", F64)
-    steps = (Update(value, call("sqrt", Local(value))),) * 40
+    steps = (Update(value, call("sqrt", Local(value))),) * 60
     inner = If(call("less", Const(2.0, F64), Local(value)), steps, seldom=True)
     assert is_short((*steps, inner))
     assert not is_short((*steps, *steps))
@@ -576,3 +577,13 @@ def test_what_lanes_found_out_is_handed_on_in_a_vector_of_bytes(accum, words):
             values[place] = 3
         run(body, [(x, values)], [(y, result)])
         assert result[0] == ((place is not None) == is_any)
+
+
+@pytest.mark.parametrize("name", ["log2", "log10"])
+def test_all_lanes_take_a_branch_of_some_length(name):
+    """Logarithms of subnormals have one loop for each width of vectors, and none over lanes."""
+    ufunc = getattr(np, name)
+    x = np.full(64, 5e-310)
+    function = arrayjit.jit(lambda x: ufunc(x), threads=1)
+    np.testing.assert_allclose(function(x), ufunc(x), rtol=1e-15)
+    assert len(re.findall(r"^loop\d+:", function.lower(x).as_text("llvm"), re.M)) == 1
