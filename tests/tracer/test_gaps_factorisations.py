@@ -38,6 +38,36 @@ def test_square_matrices(size: int) -> None:
     assert_near_numpy(lambda a: np.linalg.slogdet(a), matrix)
 
 
+@pytest.mark.parametrize("size", [2, 3, 4])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
+def test_matrices_of_few_cells(size: int, dtype: str) -> None:
+    """Alone, in stacks, and with right sides that are repeated or repeat them."""
+    stack = numbers(5, size, size).astype(dtype)
+    stack = stack + 1j * stack[::-1].mT if dtype == "c16" else stack
+    for given in (stack, stack[1]):
+        assert_near_numpy(lambda a: np.linalg.inv(a), given)
+        assert_near_numpy(lambda a: np.linalg.det(a), given)
+        assert_near_numpy(lambda a: np.linalg.slogdet(a), given)
+        assert_near_numpy(lambda a, b: np.linalg.solve(a, b), given, stack[0, 0])
+        assert_near_numpy(lambda a, b: np.linalg.solve(a, b), given, stack[..., :1])
+
+
+def test_a_stack_of_matrices_of_few_cells_goes_in_vectors() -> None:
+    matrices = numbers(64, 4, 4) + 4 * np.eye(4)
+    for function in (np.linalg.inv, np.linalg.det):
+        assert "in vector(" in arrayjit.jit(function).lower(matrices).as_text("optimized")
+        assert_near_numpy(lambda a, function=function: function(a), matrices)
+    several = arrayjit.jit(lambda a: np.linalg.inv(a), any_length="a")
+    for length_ in (3, 11, 64):
+        np.testing.assert_allclose(several(matrices[:length_]), np.linalg.inv(matrices[:length_]), rtol=1e-9)
+
+
+def test_what_is_no_number_is_no_pivot() -> None:
+    """As LAPACK compares: the zero above it is one."""
+    with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+        arrayjit.jit(np.linalg.inv)(np.array([[0.0, 1.0], [np.nan, 1.0]]))
+
+
 def test_powers() -> None:
     for power in (-3, -1, 6, 7):
         assert_near_numpy(lambda a, power=power: np.linalg.matrix_power(a, power), numbers(4, 4))
