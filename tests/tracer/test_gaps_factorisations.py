@@ -48,18 +48,24 @@ def test_matrices_of_few_cells(size: int, dtype: str) -> None:
         assert_near_numpy(lambda a: np.linalg.inv(a), given)
         assert_near_numpy(lambda a: np.linalg.det(a), given)
         assert_near_numpy(lambda a: np.linalg.slogdet(a), given)
+        squares = given @ given.conj().mT + np.eye(size, dtype=dtype)
+        assert_near_numpy(lambda a: np.linalg.cholesky(a), squares)
+        assert_near_numpy(lambda a: np.linalg.cholesky(a, upper=True), squares)
         assert_near_numpy(lambda a, b: np.linalg.solve(a, b), given, stack[0, 0])
         assert_near_numpy(lambda a, b: np.linalg.solve(a, b), given, stack[..., :1])
 
 
 def test_a_stack_of_matrices_of_few_cells_goes_in_vectors() -> None:
-    matrices = numbers(64, 4, 4) + 4 * np.eye(4)
-    for function in (np.linalg.inv, np.linalg.det):
+    matrices = positive(64, 4, 4)
+    for function in (np.linalg.inv, np.linalg.det, np.linalg.cholesky):
         assert "in vector(" in arrayjit.jit(function).lower(matrices).as_text("optimized")
         assert_near_numpy(lambda a, function=function: function(a), matrices)
     several = arrayjit.jit(lambda a: np.linalg.inv(a), any_length="a")
     for length_ in (3, 11, 64):
         np.testing.assert_allclose(several(matrices[:length_]), np.linalg.inv(matrices[:length_]), rtol=1e-9)
+    matrices[7, 2, 2] = 0
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        arrayjit.jit(np.linalg.cholesky)(matrices)
 
 
 def test_what_is_no_number_is_no_pivot() -> None:

@@ -48,6 +48,8 @@ _FEW = 4
 """So many rows and columns at most are taken apart into their cells: 500 inverses of 4 x 4 take 0.08 of the
 time, and as long to compile."""
 
+_NOT_POSITIVE = "Matrix is not positive definite"
+
 # NumPy keeps the types of its results to itself.
 QRResult = type(np.linalg.qr(np.eye(1)))
 SlogdetResult = type(np.linalg.slogdet(np.eye(1)))
@@ -292,12 +294,34 @@ def _substitute_up(factors: Any, columns: Any, start: Any, stop: Any) -> None:
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     (matrices,) = floats_of(a)
     require_square(matrices)
-    stacked = stacked_to(matrices.mT if upper else matrices, matrices.shape[:-2])
+    lower = matrices.mT if upper else matrices
+    if _are_few(matrices.shape[-1]):
+        result = _root_cell_by_cell(lower)
+        return result.mT if upper else result
+    stacked = stacked_to(lower, matrices.shape[:-2])
     factors = np.zeros(stacked.shape, matrices.dtype)
     for k in range(len(stacked)):
         _lower_root(stacked[k], factors[k])
     result = factors.reshape(matrices.shape)
     return result.mT if upper else result
+
+
+@numpy_program
+def _root_cell_by_cell(matrices: Any) -> Any:
+    n = matrices.shape[-1]
+    factors = np.zeros(matrices.shape, matrices.dtype)
+    rows = [[matrices[..., i, j] for j in range(i + 1)] for i in range(n)]
+    pivots = []
+    for k in range(n):
+        pivots.append(rows[k][k].real)
+        root = np.sqrt(pivots[k])
+        factors[..., k, k] = root
+        for i in range(k + 1, n):
+            factors[..., i, k] = rows[i][k] = rows[i][k] / root
+            for j in range(k + 1, i + 1):
+                rows[i][j] = rows[i][j] - rows[i][k] * rows[j][k].conj()
+    require(np.logical_not(np.any(np.stack(pivots) <= 0)), _NOT_POSITIVE)
+    return factors
 
 
 @numpy_program
@@ -318,7 +342,7 @@ def _root_columns(matrix: Any, factor: Any, start: Any, stop: Any) -> None:
     for k in range(start, stop):
         factor[k:, k] -= factor[k:, start:k] @ factor[k, start:k].conj()
         pivot = factor[k, k].real
-        require(np.logical_not(pivot <= 0), "Matrix is not positive definite")
+        require(np.logical_not(pivot <= 0), _NOT_POSITIVE)
         root = np.sqrt(pivot)
         factor[k, k] = root
         factor[k + 1 :, k] /= root
