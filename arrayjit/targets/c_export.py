@@ -16,6 +16,7 @@ from ..ir.index import Affine, Symbol
 from ..ir.loops import Kernel
 from ..ir.params import IndexParam, Param
 from .c_module import Function
+from .c_text import commented
 from .failures import failures_of
 
 __all__ = ["exported"]
@@ -37,7 +38,8 @@ def exported(kernel: Kernel, name: str, symbol: str, about: Sequence[str]) -> Ma
     lines = [*about, "", *_described(kernel, function)]
     failing = failures_of(kernel)
     header = [
-        *_comment(lines),
+        *map(commented, lines),
+        "",
         f"#ifndef {guard}_H",
         f"#define {guard}_H",
         "",
@@ -112,11 +114,6 @@ def _printed(value: Affine, names: Mapping[Symbol, str]) -> str:
         f"{factor} * {names[symbol]}" if factor != 1 else names[symbol] for factor, symbol in value.terms
     ]
     return " + ".join([*terms, *([str(value.offset)] if value.offset or not terms else [])])
-
-
-def _comment(lines: Sequence[str]) -> list[str]:
-    """Whatever is in the lines."""
-    return [f"// {' '.join(line.split())}".rstrip("\\ ") for line in lines] + [""]
 
 
 def _told(failure: Failure) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 from ..frozen import frozen, frozen_by_identity
 from ..ir.dtype import BOOL, DType, Kind
 
-__all__ = ["Dialect", "Operand", "Value", "Writer", "added", "constant", "multiplied"]
+__all__ = ["Dialect", "Operand", "Value", "Writer", "added", "commented", "constant", "multiplied"]
 
 # An int64: known while printing, or the text of one that can stand beside any sign.
 Operand = Union[int, str]
@@ -173,7 +173,7 @@ class Writer:
 
     def comment(self, text: str) -> None:
         """The text in one line, whatever is in it."""
-        self.emit("// " + " ".join(text.split()).rstrip("\\"))
+        self.emit(commented(text))
 
     @contextmanager
     def block(self, head: str = "") -> Iterator[None]:
@@ -212,6 +212,11 @@ class Writer:
         """What has been written as a function."""
         heads = textwrap.wrap(f"{head} {{", 110, subsequent_indent=" " * 8, break_long_words=False)
         return [*heads, *("    " + line for line in self.frame), *self.lines, "}", ""]
+
+
+def commented(text: str) -> str:
+    """A text as one line of a comment, whatever is in it: names of files may have line breaks, too."""
+    return f"// {' '.join(text.split())}".rstrip("\\ ")
 
 
 def constant(dialect: Dialect, value: bool | int | float, dtype: DType) -> Value:

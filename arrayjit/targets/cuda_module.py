@@ -54,7 +54,7 @@ from ..ir.tensor import Tensor
 from ..ir.walk import expressions, nodes_in, walk
 from .c_body import Body, LoopPrinter
 from .c_memory import Memory
-from .c_text import Dialect, Operand, Writer
+from .c_text import Dialect, Operand, Writer, commented
 from .cuda_atomics import accumulate
 from .cuda_loops import COUNTED, block_loop, count_type, counted_loop, dealt_body, unrolled_loop
 from .cuda_matrices import tensor_cores
@@ -188,7 +188,7 @@ class _Emission:
         name = self.writer.fresh(f"{self.kernel.name}_{number}", lasting=True)
         function = _Function(self, grid, guards)
         if function.loc is not None:
-            self.functions.append(f"// at {function.loc}")
+            self.functions.append(commented(f"at {function.loc}"))
         threads = function.threads
         count = grid.hi - grid.lo
         each = grid.step * grid.lanes

@@ -92,6 +92,11 @@ def test_the_user_s_line_is_named() -> None:
     assert "test_cuda_emitter.py" in program(softmax, LARGE).source
 
 
+def test_a_name_of_a_file_may_have_line_breaks() -> None:
+    code = compile("lambda x: x + 1", "a\nb.py", "eval")
+    assert "// at a b.py:1\n" in program(eval(code), LARGE).source
+
+
 @pytest.mark.parametrize(("rows", "kind"), [(1 << 14, "int"), (1 << 16, "int64_t")])
 def test_cells_beyond_32_bits_are_counted_by_64(rows: int, kind: str) -> None:
     x, w = arrayjit.spec((rows, 1 << 16), "f4"), arrayjit.spec((1 << 16, 128), "f4")
