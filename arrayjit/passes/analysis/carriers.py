@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
 from ...ir.expr import Variable
+from ...ir.index import Symbol
 from ...ir.loops import For, LoopKind
 from ...ir.tensor import Tensor
-from .access import Ranges, distances, effects
+from .access import Effects, Ranges, distances, effects
 
-__all__ = ["carriers", "upwards"]
+__all__ = ["carriers", "disturbed", "upwards"]
 
 MAX_REGIONS = 64
 """Places of one array that are compared with one another; a loop that goes to more stays as it is."""
@@ -22,16 +24,22 @@ def carriers(loop: For, ranges: Ranges, sums: frozenset[Variable] = frozenset())
     found = effects(loop.body, ranges)
     if found.leaves or not found.updates <= sums:
         return None
-    disturbed = set()
+    return frozenset(disturbed(found, (loop.symbol,), ranges))
+
+
+def disturbed(
+    found: Effects, own: Sequence[Symbol], ranges: Ranges, others: Sequence[Symbol] = ()
+) -> Iterator[Tensor]:
+    """The storages by which bodies with such effects may disturb one another that differ in a symbol of
+    `own`, whatever the `others` are in each."""
     for storage, written in found.writes.items():
         touched = {**written, **found.reads.get(storage, {})}
         if len(touched) > MAX_REGIONS or any(
-            apart is not None and apart[loop.symbol] != (0, 0)
+            apart is not None and any(apart[symbol] != (0, 0) for symbol in own)
             for one, other in product(written, touched)
-            for apart in (distances(one, other, (loop.symbol,), ranges),)
+            for apart in (distances(one, other, (*others, *own), ranges),)
         ):
-            disturbed.add(storage)
-    return frozenset(disturbed)
+            yield storage
 
 
 def upwards(loop: For) -> For:

@@ -12,19 +12,16 @@ cell is computed by the same operations in the same order.
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 
 from ...ir.dtype import I64
 from ...ir.expr import Const
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, For, LoopKind, Stmt, Store, nested, walk_statements
-from ..analysis.access import Range, Ranges, distances, effects
+from ..analysis.access import Range, Ranges, effects
+from ..analysis.carriers import disturbed
 from ..analysis.trips import enter, lesser
 
 __all__ = ["strips_of"]
-
-MAX_REGIONS = 64
-"""Places of one array that are compared with one another."""
 
 STRIPS = 2
 """So many strips are made for each thread, or more, so that one may help another."""
@@ -77,16 +74,7 @@ def _are_alone(nest: list[For], ranges: Ranges) -> bool:
     found = effects(columns.body, known)
     if found.leaves or found.updates:
         return False
-    symbols = tuple(loop.symbol for loop in nest)
-    for storage, written in found.writes.items():
-        touched = {**written, **found.reads.get(storage, {})}
-        if len(touched) > MAX_REGIONS:
-            return False
-        for one, other in product(written, touched):
-            apart = distances(one, other, symbols, known)
-            if apart is not None and apart[columns.symbol] != (0, 0):
-                return False
-    return True
+    return not any(disturbed(found, (columns.symbol,), known, [loop.symbol for loop in nest[:-1]]))
 
 
 def _cut(nest: list[For], width: int) -> For:

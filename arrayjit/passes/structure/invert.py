@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import partial
-from itertools import product
 
 from ...ir.code import Caps
 from ...ir.expr import Apply, Expr, Load, Local, Variable
@@ -24,7 +23,8 @@ from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, nested
 from ...ir.ops import Op
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, rewrite_bodies, substitute_statements, symbols_read, transform_statements
-from ..analysis.access import Range, distances, effects
+from ..analysis.access import Range, effects
+from ..analysis.carriers import disturbed
 from ..analysis.strides import affine_accesses, parallel_nest, stride
 from ..analysis.trips import enter
 from ..analysis.uses import Use, common_path, uses_of_temporaries
@@ -140,12 +140,7 @@ def _is_about_cells(
         ):
             return False
     found = found.without({steps.symbol: ranges.get(steps.symbol)})
-    return all(
-        apart is None or all(distance == (0, 0) for distance in apart.values())
-        for storage, written in found.writes.items()
-        for one, other in product(written, {**written, **found.reads.get(storage, {})})
-        for apart in (distances(one, other, own, ranges),)
-    )
+    return not any(disturbed(found, own, ranges))
 
 
 def _adds_products(body: Sequence[Stmt], cells: Collection[Symbol]) -> bool:

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import replace
-from itertools import product
 
 from ...frozen import frozen
 from ...ir.code import Caps
@@ -39,7 +38,8 @@ from ...ir.loops import Define, For, If, Kernel, LoopKind, Raise, Stmt, Update, 
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import locals_read, rewrite_loops, substitute_statements
-from ..analysis.access import Range, distances, effects, visible
+from ..analysis.access import Range, effects, visible
+from ..analysis.carriers import disturbed
 from ..analysis.strides import affine_accesses, stride
 from ..analysis.trips import enter
 
@@ -53,9 +53,6 @@ NEAR = 256 * 1024
 
 LONG = 64
 """Sums of fewer cells may be formed of several rows at a time."""
-
-MAX_REGIONS = 64
-"""Places of one array that are compared with one another; steps that go to more stay as they are."""
 
 AND, OR, NOT, ADD = OPS["logical_and"], OPS["logical_or"], OPS["logical_not"], OPS["add"]
 
@@ -116,15 +113,7 @@ class _Steps:
         found = effects(body, ranges).without({self.loop.symbol: ranges.get(self.loop.symbol)})
         if found.leaves or found.updates or (self.stops and any(storage in seen for storage in found.writes)):
             return False
-        for storage, written in found.writes.items():
-            touched = {**written, **found.reads.get(storage, {})}
-            if len(touched) > MAX_REGIONS:
-                return False
-            for one, other in product(written, touched):
-                apart = distances(one, other, (self.rows.symbol,), ranges)
-                if apart is not None and apart[self.rows.symbol] != (0, 0):
-                    return False
-        return True
+        return not any(disturbed(found, (self.rows.symbol,), ranges))
 
     def by_rows(self) -> tuple[Stmt, ...]:
         """The loop over rows, and the exception after it."""
