@@ -11,12 +11,20 @@ from ...ir.loops import Comment, Define, Stmt, Store, Update, walk_statements
 from ...ir.ops import Op
 from ...ir.walk import locals_read, locals_updated, rewrite_bodies, rewrite_expressions, transform, walk
 
-__all__ = ["LONG", "Values", "in_place", "stays", "values_of", "written_out"]
+__all__ = ["LONG", "Values", "definitions", "in_place", "stays", "values_of", "written_out"]
 
 LONG = 64
 """Nodes of an expression that is written out, beyond which none is compared."""
 
 Values = Mapping[Variable, Expr]
+
+
+def definitions(body: tuple[Stmt, ...]) -> dict[Variable, Define]:
+    """What a body defines and nothing changes later, in order."""
+    inside = list(walk_statements(body))
+    changing = locals_updated(inside)
+    defined = (stmt for stmt in inside if isinstance(stmt, Define))
+    return {stmt.variable: stmt for stmt in defined if stmt.variable not in changing}
 
 
 def values_of(body: Sequence[Stmt]) -> dict[Variable, Expr] | None:

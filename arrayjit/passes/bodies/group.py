@@ -65,9 +65,9 @@ from ..analysis.access import effects, loads, mentioned
 from ..analysis.copies import copy_body
 from ..analysis.repeats import HEAVY, weight
 from ..analysis.uses import uses_of_temporaries
-from ..analysis.values import Values, values_of, written_out
+from ..analysis.values import Values, definitions, values_of, written_out
 from .keys import Key, key_of
-from .selections import Selection, definitions, selection_of, starts_at_zero
+from .selections import Selection, selection_of, starts_at_zero
 
 __all__ = ["group"]
 

@@ -20,9 +20,10 @@ from collections.abc import Iterable, Mapping
 from ...ir.dtype import F64
 from ...ir.expr import Apply, Cast, Const, Expr, Index, Local, Variable, dtype_of
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Define, For, Raise, Stmt, walk_statements
+from ...ir.loops import For, Raise, Stmt, walk_statements
 from ...ir.ops import OPS
-from ...ir.walk import kept, locals_updated, rewrite_bodies
+from ...ir.walk import kept, rewrite_bodies
+from ..analysis.values import definitions
 
 __all__ = ["Floats", "without_less"]
 
@@ -62,13 +63,10 @@ class Floats:
     @staticmethod
     def of(body: tuple[Stmt, ...]) -> Floats:
         """What follows from a body."""
-        inside = list(walk_statements(body))
-        changing = locals_updated(inside)
-        defines = (stmt for stmt in inside if isinstance(stmt, Define))
-        loops = (stmt for stmt in inside if isinstance(stmt, For) and stmt.step > 0 and stmt.lo.is_constant)
+        loops = (stmt for stmt in walk_statements(body) if isinstance(stmt, For) and stmt.step > 0)
         return Floats(
-            {stmt.variable: stmt.value for stmt in defines if stmt.variable not in changing},
-            {loop.symbol: loop.lo.offset for loop in loops},
+            {variable: stmt.value for variable, stmt in definitions(body).items()},
+            {loop.symbol: loop.lo.offset for loop in loops if loop.lo.is_constant},
         )
 
     def value(self, expr: Expr) -> Expr:

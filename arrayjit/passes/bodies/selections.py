@@ -20,10 +20,10 @@ from ...ir.expr import Apply, Cast, Const, Expr, Local, Variable, dtype_of
 from ...ir.index import Affine
 from ...ir.loops import Bind, Define, For, LoopKind, Stmt, Store, Update, walk_statements
 from ...ir.ops import OPS
-from ...ir.walk import locals_updated
 from ..analysis.uses import Use
+from ..analysis.values import definitions
 
-__all__ = ["Selection", "definitions", "selection_of", "starts_at_zero"]
+__all__ = ["Selection", "selection_of", "starts_at_zero"]
 
 
 @frozen
@@ -78,14 +78,6 @@ def starts_at_zero(variable: Variable, body: Iterable[Stmt]) -> bool:
     starts = [stmt.value for stmt in inside if isinstance(stmt, Define) and stmt.variable is variable]
     updates = [stmt for stmt in inside if isinstance(stmt, Update) and stmt.variable is variable]
     return starts == [Const(0, variable.dtype)] and len(updates) == 1
-
-
-def definitions(body: tuple[Stmt, ...]) -> dict[Variable, Define]:
-    """What a body defines and nothing changes later, in order."""
-    inside = list(walk_statements(body))
-    changing = locals_updated(inside)
-    defined = (stmt for stmt in inside if isinstance(stmt, Define))
-    return {stmt.variable: stmt for stmt in defined if stmt.variable not in changing}
 
 
 def _is_below(use: Use, ends: Collection[Affine]) -> bool:

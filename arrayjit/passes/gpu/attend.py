@@ -25,11 +25,12 @@ from ...frozen import frozen
 from ...ir.code import Caps, GpuCaps
 from ...ir.dtype import F32, F64
 from ...ir.expr import Const, Variable
-from ...ir.loops import Define, For, Kernel, LoopKind, Place, Stmt, walk_statements
+from ...ir.loops import For, Kernel, LoopKind, Place, Stmt
 from ...ir.tensor import Tensor
-from ...ir.walk import kept, locals_updated, rewrite_bodies
+from ...ir.walk import kept, rewrite_bodies
 from ..analysis.access import effects, loads
 from ..analysis.uses import counts
+from ..analysis.values import definitions
 from .attention import RESULTS, Tiles, attending
 from .online import OnePass, one_pass
 from .sweeps import sweeping, sweeps
@@ -110,13 +111,8 @@ class _Made:
 
 def _constants(body: tuple[Stmt, ...]) -> dict[Variable, Const]:
     """The variables that have one known value."""
-    inside = list(walk_statements(body))
-    updated = locals_updated(inside)
-    return {
-        stmt.variable: stmt.value
-        for stmt in inside
-        if isinstance(stmt, Define) and isinstance(stmt.value, Const) and stmt.variable not in updated
-    }
+    values = {variable: stmt.value for variable, stmt in definitions(body).items()}
+    return {variable: value for variable, value in values.items() if isinstance(value, Const)}
 
 
 def _found(
