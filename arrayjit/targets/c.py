@@ -2,46 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..ir.code import Caps, Code
+from ..ir.code import Caps
 from ..late import Late
-from ..settings import cpu_wanted, num_threads
-from .host import cpu_named, host_caps, host_cpu
+from ..settings import num_threads
+from .target import HostTarget
 
 if TYPE_CHECKING:
     from ..ir.loops import Kernel
-    from . import c_module, failures
+    from . import c_module
 else:
-    failures, c_module = Late("arrayjit.targets.failures"), Late("arrayjit.targets.c_module")
+    c_module = Late("arrayjit.targets.c_module")
 
 __all__ = ["CTarget", "ParallelCTarget"]
 
 
-class CTarget:
-    """Emits C11 for one core: of the host's CPU, or of `cpu`, a row of the table in `host`. By default the
-    setting decides. Raises SettingError for a CPU that is in no row."""
+class CTarget(HostTarget):
+    """Emits C11 for one core."""
 
     language = "c"
 
-    def __init__(self, name: str, cpu: str = "") -> None:
-        self.name = name
-        self.cpu = cpu or cpu_wanted()
-        self._cpu = cpu_named(self.cpu) if self.cpu else host_cpu()
-
     def caps(self) -> Caps:
-        caps = host_caps(self._cpu)
-        return replace(caps, packed=(), transposes=False, small_floats=())  # C has no word for them
+        return replace(super().caps(), packed=(), transposes=False, small_floats=())  # C has no word for them
 
-    def fitted(self, properties: Mapping[str, str | int]) -> CTarget:
-        return self
-
-    def emit(self, kernel: Kernel) -> Code:
-        means = failures.failures_of(kernel)
-        code = Code(self.name, kernel.name, None, kernel.params, kernel.arena_bytes, means)
-        return replace(code, payload=c_module.module(kernel, code.symbol), needs=self._cpu.features)
+    def text(self, kernel: Kernel, symbol: str) -> str:
+        return c_module.module(kernel, symbol)
 
 
 class ParallelCTarget(CTarget):

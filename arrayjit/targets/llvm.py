@@ -2,50 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..ir.code import Caps, Code
+from ..ir.code import Caps
 from ..late import Late
-from ..settings import cpu_wanted, debugger_wanted, num_threads
-from .host import Cpu, cpu_named, host_caps, host_cpu
+from ..settings import debugger_wanted, num_threads
+from .host import Cpu
+from .target import HostTarget
 
 if TYPE_CHECKING:
     from ..ir.loops import Kernel
-    from . import failures, llvm_module
+    from . import llvm_module
 else:
-    failures, llvm_module = Late("arrayjit.targets.failures"), Late("arrayjit.targets.llvm_module")
+    llvm_module = Late("arrayjit.targets.llvm_module")
 
 __all__ = ["LlvmTarget", "ParallelLlvmTarget"]
 
 
-class LlvmTarget:
-    """Emits LLVM IR for one core: of the host's CPU, or of `cpu`, a row of the table in `host`. By default
-    the setting decides. Raises SettingError for a CPU that is in no row."""
+class LlvmTarget(HostTarget):
+    """Emits LLVM IR for one core."""
 
     language = "llvm"
 
     def __init__(self, name: str, cpu: str = "") -> None:
-        self.name = name
-        self.cpu = cpu or cpu_wanted()
-        self._cpu = cpu_named(self.cpu) if self.cpu else host_cpu()
+        super().__init__(name, cpu)
         self._attributes = _attributes(self._cpu, is_host=not self.cpu)
 
-    def caps(self) -> Caps:
-        return host_caps(self._cpu)
-
-    def fitted(self, properties: Mapping[str, str | int]) -> LlvmTarget:
-        return self
-
-    def emit(self, kernel: Kernel) -> Code:
-        means = failures.failures_of(kernel)
-        code = Code(self.name, kernel.name, None, kernel.params, kernel.arena_bytes, means)
-        features = self._cpu.features
-        text = llvm_module.module(
-            kernel, code.symbol, self._attributes, features, has_lines=debugger_wanted()
-        )
-        return replace(code, payload=text, needs=features)
+    def text(self, kernel: Kernel, symbol: str) -> str:
+        features, has_lines = self._cpu.features, debugger_wanted()
+        return llvm_module.module(kernel, symbol, self._attributes, features, has_lines=has_lines)
 
 
 class ParallelLlvmTarget(LlvmTarget):
