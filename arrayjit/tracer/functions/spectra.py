@@ -17,15 +17,23 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import LinearAlgebraError, ShapeError
+from ...errors import ShapeError
 from ..loops.control import cond, while_loop
 from ..record.registry import implements
 from ..record.trace import user_location
-from ..values.array import describe
 from ..values.elementwise import as_array
 from .adopted import numpy_program
 from .bidiagonal import diagonalised, reflection, rotation
-from .factorisations import floats_of, is_nothing, qr, require, require_square, scale_of, stacked_to
+from .factorisations import (
+    floats_of,
+    is_nothing,
+    qr,
+    require,
+    require_matrices,
+    require_square,
+    scale_of,
+    stacked_to,
+)
 from .parts import squares
 
 __all__ = ["svd", "svdvals", "wide_floats_of"]
@@ -162,13 +170,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     if hermitian:
         return _svd_of_hermitian(a, compute_uv)
     matrices, result_dtype = wide_floats_of(a)
-    if matrices.ndim < 2:
-        raise LinearAlgebraError(
-            f"{matrices.ndim}-dimensional array given. Array must be at least two-dimensional",
-            loc=user_location(),
-            details=(describe(matrices),),
-            fix="pass a matrix",
-        )
+    require_matrices(matrices)
     rows, columns = matrices.shape[-2:]
     lead = matrices.shape[:-2]
     real_dtype = np.empty(0, result_dtype).real.dtype
