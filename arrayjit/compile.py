@@ -49,7 +49,6 @@ __all__ = [
     "build",
     "compile",
     "compile_batch",
-    "compile_computation",
     "kept_call",
     "recalled",
     "run",
@@ -194,9 +193,9 @@ def recalled(
     leaves: Sequence[Any],
     target: str,
     *,
-    threads: int | None = None,
-    opt: int = DEFAULT_OPT,
-    device: Device | None = None,
+    threads: int | None,
+    opt: int,
+    device: Device | None,
 ) -> tuple[Convention, Emitted] | None:
     """What an earlier process made of a call, which then needs neither tracing nor passes; None if there is
     none."""
@@ -258,11 +257,6 @@ def compile_batch(
         else None
         for number, (program, name) in enumerate(zip(programs, names, strict=True))
     )
-
-
-def compile_computation(computation: Computation, target: str) -> Procedure:
-    """From a computation to a procedure that can be run."""
-    return build(computation, target).load()
 
 
 def run(

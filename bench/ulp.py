@@ -20,7 +20,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from arrayjit.compile import compile_computation, run
+from arrayjit.compile import build, run
 from arrayjit.ir.assign import ArrayParam, Assign, Computation
 from arrayjit.ir.dtype import F32, F64, DType
 from arrayjit.ir.expr import Apply, Load
@@ -71,7 +71,7 @@ def compiled(row: Op, dtype: DType, size: int) -> Callable[..., Values]:
     value = Apply(row, tuple(Load(tensor, affine([symbol])) for tensor in inputs), dtype)
     assign = Assign(((symbol, Affine.of(size)),), output, affine([symbol]), value)
     params = (*(ArrayParam(tensor, "read") for tensor in inputs), ArrayParam(output, "write"))
-    procedure = compile_computation(Computation(row.name, params, (assign,)), "sync_llvm")
+    procedure = build(Computation(row.name, params, (assign,)), "sync_llvm").load()
 
     def function(*args: Values) -> Values:
         result = np.empty(size, dtype.numpy)

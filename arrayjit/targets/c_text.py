@@ -185,9 +185,9 @@ class Writer:
         self._depth -= 1
         self.emit("}")
 
-    def let(self, value: Value, hint: str = "t") -> Value:
+    def let(self, value: Value) -> Value:
         """The value under a name."""
-        name = self.fresh(hint)
+        name = self.fresh("t")
         self.emit(f"const {self.dialect.type(value.dtype)} {name} = {value.text};")
         return Value(name, value.dtype)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from arrayjit.assignments import Node, Program
-from arrayjit.compile import compile_computation
+from arrayjit.compile import build
 from arrayjit.compile import run as launch
 from arrayjit.ir.assign import ArrayParam, Computation
 from arrayjit.ir.index import Symbol
@@ -73,7 +73,7 @@ def _run(
         params.append(param)
     computation = replace(program.computation, params=tuple(params))
     if target:
-        launch(compile_computation(computation, target), memory, bindings)
+        launch(build(computation, target).load(), memory, bindings)
     else:
         run_computation(computation, memory, bindings)
     return found

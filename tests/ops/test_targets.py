@@ -9,7 +9,7 @@ import pytest
 from elementwise import elementwise
 from op_cells import cells, check, sample, user_ops
 
-from arrayjit.compile import compile_computation, run
+from arrayjit.compile import build, run
 from arrayjit.ir.dtype import from_numpy
 from arrayjit.ir.ops import Op, op
 
@@ -21,7 +21,7 @@ SIZES_OF_LONG = (9, 1000)
 def run_elementwise(row: Op, batches: Sequence[Sequence[np.ndarray]], target: str) -> list[np.ndarray]:
     """The op on each batch of arguments, all in one routine."""
     program = elementwise(row, batches)
-    run(compile_computation(program.computation, target), program.arrays)
+    run(build(program.computation, target).load(), program.arrays)
     return list(program.results)
 
 

@@ -66,7 +66,7 @@ def real_product(
     factor: Expr,
     other: Expr,
     pair: Callable[[Expr], Pair],
-    result: Matrix | None = None,
+    result: Matrix | None,
 ) -> RealProduct | None:
     """The sums of products of a matrix, which is the one factor, with the other factor. None where the matrix
     has no rows of its own, where the result does not lie along the columns of the other one, and where it is

@@ -75,7 +75,7 @@ def _combined(site: Site) -> Callable[[Array, Threads], Array]:
 def set_predicate(site: Site) -> Action:
     """`setp`: `p|q` take the comparison and its opposite."""
     compare, combine = _compared(site), _combined(site)
-    store, store_opposite = site.write_pair(0, "pred")
+    store, store_opposite = site.write_pair("pred")
 
     def run(threads: Threads) -> None:
         holds = compare(threads)

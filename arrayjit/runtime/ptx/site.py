@@ -135,9 +135,9 @@ class Site:
             raise InvalidPtx(f".{kind.name} does not fit {operand.name}")
         return _writer(slot, kind)
 
-    def write_pair(self, operand: int, kind: Type | str) -> tuple[Writer, Writer | None]:
-        """The registers of `a|b`, or of `a` alone; the second is a predicate."""
-        both = self.operands[operand]
+    def write_pair(self, kind: Type | str) -> tuple[Writer, Writer | None]:
+        """The registers of `a|b`, or of `a` alone, where results go; the second is a predicate."""
+        both = self.operands[0]
         if isinstance(both, Pair):
             return self.write(both.first, kind), self.write(both.second, "pred")
         return self.write(both, kind), None

@@ -94,7 +94,7 @@ def vote(site: Site) -> Action:
 def match(site: Site) -> Action:
     """`match.any.sync`: the lanes that have the same value; `match.all.sync`: all of them, or none."""
     kind = f"b{site.type.bits}"
-    store, store_all = site.write_pair(0, "b32")
+    store, store_all = site.write_pair("b32")
     read, members = site.read(1, kind), _members(site)
 
     def run(threads: Threads) -> None:
@@ -145,7 +145,7 @@ def reduce(site: Site) -> Action:
 
 def elect(site: Site) -> Action:
     """`elect.sync`: the lowest lane leads."""
-    store, store_leads = site.write_pair(0, "b32")
+    store, store_leads = site.write_pair("b32")
     members = _members(site)
 
     def run(threads: Threads) -> None:
@@ -161,7 +161,7 @@ def elect(site: Site) -> Action:
 
 def shuffle(site: Site) -> Action:
     """`shfl.sync`: `up`, `down`, `bfly`, `idx`. A lane without a source keeps its own value."""
-    store, store_valid = site.write_pair(0, "b32")
+    store, store_valid = site.write_pair("b32")
     mode = site.choice("up", "down", "bfly", "idx")
     value, by, limits, members = site.read(1, "b32"), site.read(2, "b32"), site.read(3, "b32"), _members(site)
 

@@ -62,7 +62,7 @@ _NEGATIVE = "negative dimensions are not allowed"
 
 
 def unwritten(
-    shape: Sequence[Any], dtype: DType, label: str = "t", order: Sequence[int] | None = None
+    shape: Sequence[Any], dtype: DType, label: str, order: Sequence[int] | None = None
 ) -> SymbolicArray:
     """A fresh array whose cells hold nothing yet, its axes in memory in `order` (None: C's)."""
     trace = current_trace()

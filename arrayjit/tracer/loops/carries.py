@@ -212,8 +212,8 @@ def _kept(before: Any, after: Any) -> Iterator[Any]:
 def map_leaves(
     value: Any,
     change: Callable[[Any], Any],
-    stays: Callable[[Any], bool] = lambda container: False,
-    made: dict[int, Any] | None = None,
+    stays: Callable[[Any], bool],
+    made: dict[int, Any],
 ) -> Any:
     """The value with each leaf changed, in new containers but for those that stay. What is made of each is
     `made`, by its identity: what is one container stays one, for all values that are mapped with it."""
@@ -222,12 +222,11 @@ def map_leaves(
     inner = opened(value)
     if isinstance(inner, Static) or stays(value):
         return value
-    known = {} if made is None else made
-    if id(value) not in known:
+    if id(value) not in made:
         kind, keys, children = inner
-        parts = [map_leaves(part, change, stays, known) for part in children]
-        known[id(value)] = container(kind, keys, parts)
-    return known[id(value)]
+        parts = [map_leaves(part, change, stays, made) for part in children]
+        made[id(value)] = container(kind, keys, parts)
+    return made[id(value)]
 
 
 def lists_of(value: Any, stays: Callable[[Any], bool]) -> Iterator[Any]:

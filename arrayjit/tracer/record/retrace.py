@@ -159,7 +159,7 @@ def number_needed(
     loc: Location | None,
     *,
     details: tuple[str, ...] = (),
-    fix: Fix = "",
+    fix: Fix,
 ) -> NoReturn:
     """Leave the run so that the values `needed` are numbers in the next one. Raises ConcretizationError
     where they depend on the elements of arrays."""
