@@ -12,16 +12,22 @@ import pytest
 from work import calls_in
 
 from arrayjit import jit
+from arrayjit.ir.assign import Computation
 from arrayjit.ir.code import Caps
-from arrayjit.ir.dtype import F64
-from arrayjit.ir.expr import Apply, Expr, Load, constant
+from arrayjit.ir.dtype import BOOL, F64
+from arrayjit.ir.expr import Apply, Expr, Load, Local, Variable, constant
 from arrayjit.ir.index import Affine, Symbol, affine
-from arrayjit.ir.loops import For, Kernel, Stmt, Store
+from arrayjit.ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update
 from arrayjit.ir.ops import op
 from arrayjit.ir.params import ArrayParam
 from arrayjit.ir.tensor import Tensor
 from arrayjit.passes.bodies.hoist import hoist
+from arrayjit.passes.bodies.regroup import regroup
+from arrayjit.passes.structure.directly import directly
+from arrayjit.passes.structure.forward import forward
 from arrayjit.passes.structure.fuse import fuse
+from arrayjit.passes.structure.within import within
+from arrayjit.tracer.calls.function import trace_function
 
 Program = Callable[..., Any]
 
@@ -80,6 +86,62 @@ def deep_nest(depth: int) -> Kernel:
     return Kernel("deep", (ArrayParam(cells, "write"),), body)
 
 
+def clipped(count: int) -> Computation:
+    """So many positions that are known to lie in a table."""
+
+    def program(table: Any, at: Any) -> Any:
+        positions = [np.minimum(np.maximum(at + number, 0), 9) for number in offsets]
+        return [table[position] for position in positions]
+
+    offsets = [np.int64(number) for number in range(count)]
+    return trace_function(program, (np.arange(10.0), np.arange(5)), {}).computation
+
+
+def copies(count: int) -> Computation:
+    """An array that is copied into so many rows of another one."""
+
+    def program(values: Any) -> Any:
+        rows = np.zeros((count, len(values)))
+        for number in numbers:
+            rows[number] = values
+        return rows
+
+    numbers = list(range(count))
+    return trace_function(program, (np.arange(10.0),), {}).computation
+
+
+def copied_sums(count: int) -> Kernel:
+    """So many running sums that are copied into rows of an array."""
+    rows, body = Tensor.of("rows", (count, 8), F64), list[Stmt]()
+    for number in range(count):
+        sums, k, i = Tensor.of("sums", (8,), F64), Symbol("k"), Symbol("i")
+        before, own = Load(sums, (k - 1,)), Load(sums, (Affine.of(i),))
+        body += (
+            Store(sums, (Affine.of(0),), constant(1.0, F64)),
+            For(k, Affine.of(1), Affine.of(8), (Store(sums, (Affine.of(k),), before),)),
+            For(i, Affine.of(0), Affine.of(8), (Store(rows, affine((number, i)), own),), LoopKind.PARALLEL),
+        )
+    return Kernel("sums", (ArrayParam(rows, "write"),), tuple(body))
+
+
+def chosen_factor(count: int) -> Kernel:
+    """A loop that chooses a factor, which is used again after so many operations on the product."""
+    cells, x, test = Tensor.of("x", (1,), F64), Variable("x", F64), Variable("test", BOOL)
+    factor, i = Variable("factor", F64), Symbol("i")
+    choice = Apply(op("where"), (Local(test), constant(2.0, F64), constant(3.0, F64)), F64)
+    body: list[Stmt] = [
+        Define(test, Apply(op("less"), (Local(x), constant(1.0, F64)), BOOL)),
+        Define(factor, choice),
+        Define(Variable("product", F64), Apply(op("multiply"), (Local(x), Local(factor)), F64)),
+    ]
+    for _ in range(count):
+        body.append(Define(Variable("t", F64), Apply(op("floor"), (Local(x),), F64)))
+    body.append(Update(x, Apply(op("floor"), (Local(factor),), F64)))
+    loop = For(i, Affine.of(0), Affine.of(8), tuple(body))
+    ends = (Define(x, constant(1.0, F64)), loop, Store(cells, (Affine.of(0),), Local(x)))
+    return Kernel("chosen", (ArrayParam(cells, "write"),), ends)
+
+
 def compilation(program: Program, args: tuple[Any, ...]) -> int:
     """How many calls of functions it takes to compile a program."""
     function = jit(program, target="llvm")
@@ -90,6 +152,20 @@ def compilation(program: Program, args: tuple[Any, ...]) -> int:
 def test_twice_the_program_takes_twice_the_work(make: Any, length: int) -> None:
     once, twice, four_times = (compilation(*make(length * factor)) for factor in (1, 2, 4))
     assert four_times - twice < 2.4 * (twice - once)
+
+
+@pytest.mark.parametrize(
+    ("step", "make"),
+    [(within, clipped), (directly, copied_sums), (regroup, chosen_factor)],
+)
+def test_twice_the_statements_take_twice_the_work(step: Any, make: Callable[[int], Any]) -> None:
+    once, twice, four_times = (calls_in(partial(step, make(15 * factor), Caps())) for factor in (1, 2, 4))
+    assert four_times - twice < 2.4 * (twice - once)
+
+
+def test_copies_that_nothing_overwrites_are_not_followed() -> None:
+    count = 60
+    assert calls_in(partial(forward, copies(count), Caps())) < 300 * count
 
 
 @pytest.mark.parametrize(("step", "make"), [(hoist, deep_expression), (fuse, deep_nest)])

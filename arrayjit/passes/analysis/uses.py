@@ -136,16 +136,16 @@ def makes_anew(uses: Sequence[Use], common: Path, axes: Sequence[int]) -> bool:
 
 def counts(body: Iterable[Stmt]) -> Counter[Tensor]:
     """How often each storage is used."""
-    found: Counter[Tensor] = Counter()
-    for stmt in walk_statements(tuple(body)):
+    used: list[Tensor] = []
+    for stmt in walk_statements(body):
         match stmt:
             case Store(tensor=tensor) | Fill(tensor=tensor):
-                found[tensor.storage] += 1
+                used.append(tensor.storage)
             case Copy(into=into, source=source):
-                found.update((into.storage, source.storage))
+                used += (into.storage, source.storage)
             case Multiply(total=total, left=left, right=right):
-                found.update((total.storage, left.storage, right.storage))
+                used += (total.storage, left.storage, right.storage)
             case _:
                 pass
-        found.update(tensor.storage for tensor, _ in reads(stmt))
-    return found
+        used += [tensor.storage for tensor, _ in reads(stmt)]
+    return Counter(used)

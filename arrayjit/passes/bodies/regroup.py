@@ -208,15 +208,19 @@ def _steps(body: Sequence[Stmt], chosen: Variable) -> tuple[Define, ...]:
     known, found = {chosen}, list[Define]()
     for stmt in body:
         match stmt:
-            case Define(variable=variable, value=Apply(op=op, args=args)) if op in ARITHMETIC:
-                if all(isinstance(arg, (Local, Const)) for arg in args) and known & set(locals_read((stmt,))):
-                    found.append(stmt)
-                    known.add(variable)
+            case Define(value=Apply(op=op, args=args)) if op in ARITHMETIC:
+                if not all(isinstance(arg, (Local, Const)) for arg in args):
+                    continue
+                if known.isdisjoint(locals_read((stmt,))):
+                    continue
+            case _:
+                continue
+        found.append(stmt)
+        known.add(stmt.variable)
         if len(found) > MOST_DONE_TWICE:
             break
-        inside = {chosen, *(step.variable for step in found)}
         others = [one for one in body if one not in found]
-        if found and inside & set(locals_read(walk_statements(tuple(others)))) == {found[-1].variable}:
+        if known.intersection(locals_read(walk_statements(others))) == {stmt.variable}:
             return tuple(found) if sum(chosen in set(locals_read((step,))) for step in found) > 1 else ()
     return ()
 

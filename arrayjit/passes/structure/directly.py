@@ -16,7 +16,8 @@ time, largest values so far behind a zero 0.5.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 
 from ...frozen import frozen
 from ...ir.code import Caps
@@ -35,30 +36,22 @@ __all__ = ["directly"]
 def directly(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel without such copies."""
     shown = visible(kernel.params)
-    theirs, body, notes = given(kernel.params), kernel.body, list[str]()
-    users, at = _users(body), 0
+    theirs, body, notes = given(kernel.params), list(kernel.body), list[str]()
+    used, at = [counts((stmt,)) for stmt in body], 0
     while at < len(body):
         copy = _Copy.of(body[at])
-        start = None
-        if copy is not None and copy.source not in theirs and users[copy.source][-1] == at:
-            first = users[copy.source][0]
-            start = first if first < at and _may_be_moved(body[first:at], copy, shown) else None
-        if copy is None or start is None:
-            at += 1
-            continue
-        body = (*body[:start], *rewrite_cells(body[start:at], copy.cell), *body[at + 1 :])
-        users = _users(body)
-        notes.append(f"directly: {copy.source} is made in {copy.into}")
-    return kernel.with_body(body, notes)
-
-
-def _users(body: Sequence[Stmt]) -> Mapping[Tensor, Sequence[int]]:
-    """The statements of a body in which each array stands."""
-    found: dict[Tensor, list[int]] = {}
-    for place, stmt in enumerate(body):
-        for tensor in counts((stmt,)):
-            found.setdefault(tensor, []).append(place)
-    return found
+        if copy is not None and copy.source not in theirs:
+            *places, last = (place for place, tensors in enumerate(used) if copy.source in tensors)
+            steps = slice(places[0], at) if places and last == at else None
+            if steps is not None and _may_be_moved(body[steps], used[steps], copy, shown):
+                for place in places:
+                    (body[place],) = rewrite_cells((body[place],), copy.cell)
+                    used[place] = counts((body[place],))
+                del body[at], used[at]
+                notes.append(f"directly: {copy.source} is made in {copy.into}")
+                continue
+        at += 1
+    return kernel.with_body(tuple(body), notes) if notes else kernel
 
 
 @frozen
@@ -102,20 +95,24 @@ class _Copy:
         return self.into, tuple(position.substitute(places) for position in self.at)
 
 
-def _may_be_moved(steps: Sequence[Stmt], copy: _Copy, shown: Collection[Tensor]) -> bool:
-    """Whether the steps may make elsewhere what is copied after them, and some read what others have made."""
-    used = counts(steps)
-    inside = walk_statements(steps)
-    touched = [pair for stmt in inside for pair in reads(stmt)]
-    own = [pair for pair in touched if pair[0].storage is copy.source]
-    stores = [stmt for stmt in inside if isinstance(stmt, Store) and stmt.tensor.storage is copy.source]
-    own += [(stmt.tensor, stmt.index) for stmt in stores]
-    is_read = any(tensor is copy.source for tensor, _ in touched)
-    if not is_read or used[copy.into.storage] or len(own) < used[copy.source]:
+def _may_be_moved(
+    steps: Sequence[Stmt], used: Sequence[Counter[Tensor]], copy: _Copy, shown: Collection[Tensor]
+) -> bool:
+    """Whether the steps, which use so many cells of arrays, may make elsewhere what is copied after them, and
+    some read what others have made."""
+    if any(copy.into.storage in tensors for tensors in used):
         return False
-    if any(tensor is not copy.source or index is None for tensor, index in own):
+    own = walk_statements(stmt for stmt, tensors in zip(steps, used, strict=True) if copy.source in tensors)
+    read = [pair for stmt in own for pair in reads(stmt) if pair[0].storage is copy.source]
+    stores = [stmt for stmt in own if isinstance(stmt, Store) and stmt.tensor.storage is copy.source]
+    cells = [*read, *((stmt.tensor, stmt.index) for stmt in stores)]
+    if not any(tensor is copy.source for tensor, _ in read):
         return False
-    bound = {stmt.symbol for stmt in inside if isinstance(stmt, (Bind, For))}
+    if len(cells) < sum(tensors[copy.source] for tensors in used):
+        return False
+    if any(tensor is not copy.source or index is None for tensor, index in cells):
+        return False
+    bound = {stmt.symbol for stmt in walk_statements(steps) if isinstance(stmt, (Bind, For))}
     if not bound.isdisjoint(symbols_of(copy.at)):
         return False
     return not (copy.into.storage in shown and effects(steps, {}).leaves)

@@ -45,15 +45,23 @@ def forward(computation: Computation, caps: Caps) -> Computation:
 
 def _without_copies(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
     out = [rewrite_bodies(statement, _without_copies) for statement in body]
+    boxes = [_box(statement) for statement in out]
     at = 0
     while at < len(out):
-        copy = _Copy.of(out[at])
-        followed = None if copy is None else copy.followed(out[at + 1 : at + 1 + FAR])
+        copy = _Copy.of(out[at], boxes[at])
+        rest = slice(at + 1, at + 1 + FAR)
+        followed = None if copy is None else copy.followed(out[rest], boxes[rest])
         if followed is None:
             at += 1
         else:
-            out[at : at + 1 + len(followed)] = followed
+            replaced = slice(at, at + 1 + len(followed))
+            out[replaced], boxes[replaced] = followed, [_box(statement) for statement in followed]
     return kept(body, out)
+
+
+def _box(statement: Statement) -> Box | None:
+    """The cells that a statement stores to, if they are a box of known size."""
+    return written(statement) if isinstance(statement, Assign) else None
 
 
 @frozen
@@ -65,24 +73,32 @@ class _Copy:
     box: Box
 
     @staticmethod
-    def of(statement: Statement) -> _Copy | None:
+    def of(statement: Statement, box: Box | None) -> _Copy | None:
+        """A statement as such a copy, which stores to this box."""
         match statement:
             case Assign(into=into, value=Load(tensor=tensor) as source):
                 alone = into.storage is not tensor.storage and into.dtype is tensor.dtype
                 free = into.wish is None and tensor.wish is None and into.base is None
-                box = written(statement) if alone and free and _along(statement.index, source.index) else None
-                return None if box is None or not all(box) else _Copy(statement, source, box)
+                if box is None or not all(box) or not (alone and free):
+                    return None
+                return _Copy(statement, source, box) if _along(statement.index, source.index) else None
             case _:
                 return None
 
-    def followed(self, rest: Sequence[Statement]) -> list[Statement] | None:
+    def followed(self, rest: Sequence[Statement], boxes: Sequence[Box | None]) -> list[Statement] | None:
         """The statements up to the one that overwrites the last cell, which read what was copied; None where
-        something needs the copy."""
+        something needs the copy. The boxes are those that the statements store to."""
         into, left = self.statement.into, [self.box]
         seen: list[tuple[Statement, list[Box]]] = []
-        if not any(isinstance(statement, Assign) and statement.into is into for statement in rest):
+        if not any(
+            isinstance(statement, Assign)
+            and statement.into is into
+            and box is not None
+            and meet(self.box, box)
+            for statement, box in zip(rest, boxes, strict=True)
+        ):
             return None
-        for statement in rest:
+        for statement, box in zip(rest, boxes, strict=True):
             if not isinstance(statement, (Assign, Bind, Note)):
                 return None
             ranges = own_ranges(statement)
@@ -94,8 +110,7 @@ class _Copy:
             if statement.into.storage is self.source.tensor.storage:
                 return None
             if statement.into.storage is into:
-                box = written(statement) if statement.into is into else None
-                if box is None:
+                if box is None or statement.into is not into:
                     return None
                 left = [part for one in left for part in without(one, box)]
             if not left:

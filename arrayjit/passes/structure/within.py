@@ -60,8 +60,8 @@ def within(computation: Computation, caps: Caps) -> Computation:
 
 @slotted
 class _Known:
-    """Between which ends the numbers in arrays lie where a walk has come to, and the values of symbols; of
-    arrays that are `given` others may be views."""
+    """Between which ends the numbers lie in arrays that have memory of their own, where a walk has come to,
+    and the values of symbols; of arrays that are `given` others may be views."""
 
     spans: dict[Tensor, Span]
     ranges: Ranges
@@ -120,9 +120,8 @@ class _Known:
 
     def forget(self, body: tuple[Statement, ...]) -> None:
         """Nothing is known any more of what statements write."""
-        stored = assigned(body)
-        for tensor in [tensor for tensor in self.spans if tensor.storage in stored]:
-            del self.spans[tensor]
+        for tensor in assigned(body):
+            self.spans.pop(tensor, None)
 
     def is_whole(self, assign: Assign) -> bool:
         """Does a statement write each cell of an array of the program's own, once, with one of its values?"""
