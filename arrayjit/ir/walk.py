@@ -167,18 +167,18 @@ def transform(expr: Expr, rule: Callable[[Expr], Expr]) -> Expr:
 
 
 def substitute(expr: Expr, values: Mapping[Symbol, Affine]) -> Expr:
-    """The expression with index symbols replaced."""
+    """The expression with index symbols replaced; the same object where it has none of them."""
 
     def rule(node: Expr) -> Expr:
-        match node:
-            case Load(tensor=tensor, index=index):
-                return Load(tensor, tuple(position.substitute(values) for position in index))
-            case Index(value=value):
-                return Index(value.substitute(values))
-            case _:
-                return node
+        if type(node) is Load:
+            index = tuple([position.substitute(values) for position in node.index])
+            return node if all(map(is_, index, node.index)) else Load(node.tensor, index)
+        if type(node) is Index:
+            value = node.value.substitute(values)
+            return node if value is node.value else Index(value)
+        return node
 
-    return transform(expr, rule)
+    return transform(expr, rule) if values else expr
 
 
 def expressions(stmt: Stmt) -> tuple[Expr, ...]:

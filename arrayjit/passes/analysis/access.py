@@ -166,6 +166,8 @@ def _widen(span: Span, inner: Mapping[Symbol, Range | None], phases: Phases = NO
 
 def _widened(phase: Affine, step: int, inner: Container[Symbol], phases: Phases) -> tuple[Affine, int]:
     """What is left of a phase, and of its step, whatever the symbols of `inner` are."""
+    if not phases and any(abs(factor) == 1 and symbol in inner for factor, symbol in phase.terms):
+        return ZERO, 1
     while step != 1 and (symbol := _newest(phase, inner)) is not None:
         its_phase, its_step = phases.get(symbol, (ZERO, 1))
         coefficient = phase.coefficient(symbol)
