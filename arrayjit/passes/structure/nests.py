@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...frozen import frozen, slotted
 from ...ir.index import Affine, Symbol
@@ -25,7 +25,8 @@ class Nest:
     `body` what stands inside them, `effects` what one iteration of the whole band does; `flat` if no
     loop is among it, `in_order` if the outermost loop is no longer parallel. `prelude` stands right before
     the nest, `before` is its effect. `numbers` are those bound in the same body that the nest and its prelude
-    mention. `original` is the statement, until another one joins.
+    mention. `streams` are the arrays of the caller's of which iterations of the outermost loop touch
+    different cells. `original` is the statement, until another one joins.
     """
 
     prelude: list[Stmt]
@@ -105,9 +106,21 @@ def nest_of(
         effects(prelude, ranges) if prelude else Effects(),
         not any(isinstance(inner, For) for inner in body),
         any(isinstance(inner, Update) and inner.contract for inner in walk_statements(body)),
-        {storage for touched in (found.reads, found.writes) for storage in touched if storage in streams},
+        {
+            storage
+            for touched in (found.reads, found.writes)
+            for storage, regions in touched.items()
+            if storage in streams and _is_gone_through(regions, band)
+        },
         bound & set(mentioned((*prelude, stmt))) if bound else bound,
         stmt,
+    )
+
+
+def _is_gone_through(regions: Iterable[Region], band: Sequence[For]) -> bool:
+    """Whether iterations of the outermost loop touch different cells."""
+    return not band or any(
+        span is None or band[0].symbol in span.base.symbols for region in regions for span in region.spans
     )
 
 
