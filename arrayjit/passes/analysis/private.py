@@ -20,11 +20,14 @@ from dataclasses import field
 
 from ...frozen import frozen, slotted
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Fill, For, If, Stmt, Store, While, walk_statements
+from ...ir.loops import Fill, For, If, Kernel, LoopKind, Stmt, Store, While, walk_statements
 from ...ir.tensor import Tensor
-from .access import reads
+from .access import Ranges, reads
+from .carriers import carriers
+from .strides import affine_accesses
+from .uses import counts
 
-__all__ = ["is_private"]
+__all__ = ["is_private", "private_to"]
 
 FEW = 4
 """Loops with so few iterations are taken apart."""
@@ -45,6 +48,23 @@ def is_private(tensor: Tensor, body: Sequence[Stmt]) -> bool:
     except _Foreign:
         return False
     return True
+
+
+def private_to(loop: For, kernel: Kernel, ranges: Ranges) -> tuple[Tensor, ...] | None:
+    """The temporaries that each iteration of a loop makes for itself; None if one disturbs another by more
+    than these."""
+    if loop.kind is LoopKind.PARALLEL:
+        return ()
+    own = carriers(loop, ranges)
+    if own is None:
+        return None
+    inside, everywhere = counts(loop.body), counts(kernel.body) if own else {}
+    for tensor in own:
+        is_temporary = tensor in kernel.placement and inside[tensor] == everywhere[tensor]
+        if not (is_temporary and tensor.has_fixed_shape and is_private(tensor, loop.body)):
+            return None
+    reached = dict.fromkeys(tensor.storage for tensor, _, _ in affine_accesses(loop.body))
+    return tuple(storage for storage in reached if storage in own)
 
 
 class _Foreign(Exception):

@@ -10,7 +10,8 @@
 
 A step waits for the one before it, and the next row is too far ahead to be seen by the processor; steps of
 other rows need not wait. Rows that lie in memory as rows would have to be turned for vectors. Moving averages
-of each row take 0.3 of the time, running products and extremes 0.5.
+of each row take 0.3 of the time, running products and extremes 0.5. What a row makes for itself in memory
+each of them has in a part of its own.
 
 So do chains that have nothing to do with one another, where one follows the other and takes as many steps:
 
@@ -31,12 +32,35 @@ from dataclasses import replace
 from ...ir.code import Caps
 from ...ir.expr import Apply
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Comment, Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
+from ...ir.loops import (
+    Comment,
+    Define,
+    For,
+    Kernel,
+    LoopKind,
+    Place,
+    PlaceKind,
+    Stmt,
+    Store,
+    Update,
+    walk_statements,
+)
 from ...ir.ops import is_of_library
-from ...ir.walk import kept, nodes_in, outer_updates, rewrite_bodies, rewrite_loops, substitute_statements
+from ...ir.tensor import Tensor
+from ...ir.walk import (
+    kept,
+    nodes_in,
+    outer_updates,
+    rewrite_bodies,
+    rewrite_cells,
+    rewrite_loops,
+    substitute_statements,
+)
 from ..analysis.access import Range, effects
 from ..analysis.copies import Copying, copy_body, merged
+from ..analysis.private import private_to
 from ..analysis.trips import enter
+from ..analysis.uses import counts
 from .broaden import CROWDED, is_seen, kept_values, waits, works
 
 __all__ = ["braid"]
@@ -58,6 +82,7 @@ def braid(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such loop over rows in blocks of several."""
     ranges: dict[Symbol, Range] = {}
     notes: list[str] = []
+    placement: dict[Tensor, Place] = {}
 
     def together(loop: For) -> Sequence[Stmt] | None:
         enter(loop, ranges)
@@ -65,15 +90,20 @@ def braid(kernel: Kernel, caps: Caps) -> Kernel:
             return None
         chains = _chains(loop, ranges)
         rows = _rows(loop, chains, caps)
-        if rows == 1:
+        own = None if rows == 1 else private_to(loop, kernel, ranges)
+        if own is None or not _have_room(own, rows, kernel, caps):
             return None
         notes.append(
             f"braid: {rows} rows of {loop.symbol.hint} go together, since their steps wait for one another"
         )
-        return _in_blocks(loop, chains, rows)
+        apart = {tensor: Tensor.of(tensor.label, (rows, *tensor.shape), tensor.dtype) for tensor in own}
+        placement.update((apart[tensor], kernel.placement[tensor]) for tensor in own)
+        return _in_blocks(loop, chains, rows, apart)
 
-    body = _one_beside_another(kernel.body, caps, notes)
-    return kernel.with_body(rewrite_loops(body, together), notes)
+    body = rewrite_loops(_one_beside_another(kernel.body, caps, notes), together)
+    gone = kernel.placement.keys() - counts(body).keys() if placement else ()
+    left = {tensor: place for tensor, place in kernel.placement.items() if tensor not in gone}
+    return replace(kernel, placement=left).with_body(body, notes, placement)
 
 
 def _one_beside_another(body: tuple[Stmt, ...], caps: Caps, notes: list[str]) -> tuple[Stmt, ...]:
@@ -129,8 +159,8 @@ def _gains(first: For, second: For, both: For, caps: Caps) -> bool:
 
 
 def _may_go_together(loop: For) -> bool:
-    """Is it a loop over independent rows, of which each may be written beside another?"""
-    if loop.kind is not LoopKind.PARALLEL or loop.step != 1:
+    """Is it a loop over rows of which each may be written beside another, if they are independent?"""
+    if loop.kind not in (LoopKind.PARALLEL, LoopKind.SEQUENTIAL) or loop.step != 1:
         return False
     inside = list(walk_statements(loop.body))
     if not all(isinstance(stmt, (Comment, Define, For, Store, Update)) for stmt in inside):
@@ -172,19 +202,32 @@ def _rows(loop: For, chains: Sequence[For], caps: Caps) -> int:
     return rows
 
 
-def _in_blocks(loop: For, chains: Sequence[For], rows: int) -> list[Stmt]:
-    """So many rows at a time, and what is left of them. Other loops go one row after the other."""
+def _have_room(own: Sequence[Tensor], rows: int, kernel: Kernel, caps: Caps) -> bool:
+    """Is there memory on the stack for what so many rows make for themselves there?"""
+    held = sum(tensor.nbytes for tensor in own if kernel.placement[tensor].kind is PlaceKind.STACK)
+    return kernel.stack_bytes + (rows - 1) * held <= caps.stack_bytes
+
+
+def _in_blocks(loop: For, chains: Sequence[For], rows: int, apart: Mapping[Tensor, Tensor]) -> list[Stmt]:
+    """So many rows at a time, and what is left of them. Other loops go one row after the other. The arrays
+    `apart` are those of all rows together instead of those of each."""
     assert loop.trips is not None
-    block = Symbol(loop.symbol.hint)
+    block, part = Symbol(loop.symbol.hint), Symbol("row")
     count, left = divmod(loop.trips, rows)
     first = loop.lo + Affine.of(block) * rows
-    copies = [Copying({loop.symbol: first + row}, {}) for row in range(rows)]
+    copies = [Copying({loop.symbol: first + row, part: Affine.of(row)}, {}) for row in range(rows)]
+
+    def cell(tensor: Tensor, index: tuple[Affine, ...]) -> tuple[Tensor, tuple[Affine, ...]]:
+        return (apart[tensor], (Affine.of(part), *index)) if tensor in apart else (tensor, index)
+
+    before = loop.body
+    loop = replace(loop, body=rewrite_cells(before, cell)) if apart else loop
     body: list[Stmt] = []
-    for stmt in loop.body:
-        if isinstance(stmt, For) and not any(stmt is steps for steps in chains):
+    for stmt, old in zip(loop.body, before, strict=True):
+        if isinstance(stmt, For) and not any(old is steps for steps in chains):
             body += (copy.statement(stmt) for copy in copies)
         else:
             body += merged((stmt,), copies)
-    blocks = For(block, Affine.of(0), Affine.of(count), tuple(body), LoopKind.PARALLEL)
-    rest = copy_body((replace(loop, lo=loop.hi - left),), {}, {}) if left else ()
+    blocks = For(block, Affine.of(0), Affine.of(count), tuple(body), loop.kind)
+    rest = copy_body((replace(loop, lo=loop.hi - left),), {part: Affine.of(0)}, {}) if left else ()
     return [blocks, *rest]

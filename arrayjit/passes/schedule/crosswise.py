@@ -59,10 +59,9 @@ from ...ir.tensor import GROUPS, Tensor
 from ...ir.walk import nodes_in, outer_updates, rewrite_cells, rewrite_loops
 from ..analysis.access import Range, reads
 from ..analysis.accumulations import SHORT
-from ..analysis.carriers import carriers
 from ..analysis.copies import copy_body
 from ..analysis.costs import cost_of_nodes
-from ..analysis.private import is_private
+from ..analysis.private import private_to
 from ..analysis.repeats import weight
 from ..analysis.strides import affine_accesses, stride
 from ..analysis.trips import blocks, enter, fewest
@@ -242,7 +241,7 @@ class _Turning:
         enter(loop, self.ranges)
         if not _is_over_short_rows(loop):
             return None
-        own = self._own(loop)
+        own = private_to(loop, self.kernel, self.ranges)
         rows = None if own is None else _Rows(loop, own)
         if rows is None or not rows.are_found() or any(tile.has_gaps() for tile in rows.tiles.values()):
             return None
@@ -257,21 +256,6 @@ class _Turning:
             return None
         self.notes.append(f"crosswise: {lanes} rows of {loop.symbol.hint} go at a time, a lane each")
         return self._in_vectors(rows, lanes)
-
-    def _own(self, loop: For) -> tuple[Tensor, ...] | None:
-        """The temporaries that each row makes for itself; None if one disturbs another by anything else."""
-        if loop.kind is LoopKind.PARALLEL:
-            return ()
-        own = carriers(loop, self.ranges)
-        if own is None:
-            return None
-        inside, everywhere = counts(loop.body), counts(self.kernel.body)
-        for tensor in own:
-            is_temporary = tensor in self.kernel.placement and inside[tensor] == everywhere[tensor]
-            if not (is_temporary and tensor.has_fixed_shape and is_private(tensor, loop.body)):
-                return None
-        reached = dict.fromkeys(tensor.storage for tensor, _, _ in affine_accesses(loop.body))
-        return tuple(storage for storage in reached if storage in own)
 
     def memory(self, name: str, shape: Sequence[int], like: Tensor) -> Tensor:
         """Memory for what vectors of rows have of a tensor."""
