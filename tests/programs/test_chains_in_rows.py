@@ -42,7 +42,22 @@ def drawdowns(x: np.ndarray) -> np.ndarray:
     return ((peaks - x) / (1 + peaks * peaks)).max(axis=1)
 
 
-@pytest.mark.parametrize("program", [drawdowns, running, largest_so_far, averages, solved])
+def tridiagonal(x: np.ndarray) -> np.ndarray:
+    """Elimination downwards, in rows that only this one has, and back upwards."""
+    above, right, y = np.empty_like(x), np.empty_like(x), np.empty_like(x)
+    above[:, 0], right[:, 0] = 0.25, x[:, 0]
+    for t in range(1, x.shape[1]):
+        above[:, t] = 0.3 * x[:, t]
+        scale = 1.0 / (2.0 - 0.5 * above[:, t - 1])
+        above[:, t] *= scale
+        right[:, t] = (x[:, t] - 0.5 * right[:, t - 1]) * scale
+    y[:, -1] = right[:, -1]
+    for t in range(x.shape[1] - 2, -1, -1):
+        y[:, t] = right[:, t] - above[:, t] * y[:, t + 1]
+    return y
+
+
+@pytest.mark.parametrize("program", [drawdowns, running, largest_so_far, averages, solved, tridiagonal])
 @pytest.mark.parametrize(("rows", "columns"), [(1, 300), (7, 300), (9, 300), (35, 257), (12, 3)])
 def test_rows_that_go_together_have_the_bits_of_rows_by_themselves(
     program: Callable[[np.ndarray], np.ndarray], rows: int, columns: int
@@ -58,3 +73,8 @@ def test_rows_that_go_together_have_the_bits_of_rows_by_themselves(
 def test_moving_averages_go_four_rows_at_a_time() -> None:
     text = arrayjit.jit(averages, threads=1).lower(np.ones((40, 300))).as_text("optimized")
     assert "x[4*k + 3," in text
+
+
+def test_rows_with_memory_of_their_own_go_together() -> None:
+    text = arrayjit.jit(tridiagonal, threads=1).lower(np.ones((40, 300))).as_text("optimized")
+    assert "temporary[f64, 2, 300]" in text

@@ -96,8 +96,25 @@ def lowered(function: Callable[..., Any], x: np.ndarray) -> Lowered:
     return arrayjit.jit(function, threads=1).lower(x)
 
 
+def walks(x):
+    """A walk from place to place, from each of the first ones, until there were as many steps as places."""
+    n, found = len(x), np.zeros(5)
+    far, beside = (7 * np.arange(n) + 1) % n, (np.arange(n) + 3) % n
+    for i in range(5):
+
+        def further(state, n=n, i=i):
+            place, steps, total = state
+            apart = 0.01 * x[place] - 0.1 * i
+            near = np.sqrt(apart * apart + 0.01) < 0.2
+            return np.where(near, far[place], beside[place]), steps + 1, total + apart
+
+        state = np.int64(i), np.int64(0), 0.0
+        _, _, found[i] = arrayjit.while_loop(lambda state, n=n: state[1] < n, further, state)
+    return found
+
+
 @pytest.mark.parametrize("options", TARGETS, ids=lambda options: "-".join(map(str, options.values())))
-@pytest.mark.parametrize("function", [insertion_sort, words, least_divisors, digits])
+@pytest.mark.parametrize("function", [insertion_sort, words, least_divisors, digits, walks])
 def test_loops_until_conditions(function: Callable[..., Any], options: dict[str, Any]) -> None:
     same(function, random.integers(0, 50, 60), options)
 
@@ -106,6 +123,11 @@ def test_a_position_is_looked_at_without_being_brought_into_the_axis_first() -> 
     x = random.integers(0, 50, 60)
     assert "where[i64](less[bool](index(" not in lowered(insertion_sort, x).as_text()
     assert "minimum" not in lowered(words, x).as_text()
+
+
+def test_walks_go_on_before_it_is_known_where() -> None:
+    text = lowered(walks, random.integers(0, 50, 60)).as_text("optimized")
+    assert "if t" in text[text.index("while") :]
 
 
 def test_a_divisor_that_grows_has_no_sign() -> None:
