@@ -48,7 +48,7 @@ class Origins(Evaluation):
 
 
 @pytest.mark.parametrize(
-    ("name", "dtype", "most"), [("log", F32, 20), ("log", F64, 25), ("power", F32, 50), ("power", F64, 63)]
+    ("name", "dtype", "most"), [("log", F32, 20), ("log", F64, 25), ("power", F32, 51), ("power", F64, 64)]
 )
 def test_usual_arguments_need_few_instructions(name: str, dtype: DType, most: int) -> None:
     origins, row = Origins(), OPS[name]
@@ -105,3 +105,16 @@ def test_signs_of_small_floats_are_bits(name: str, dtype: DType) -> None:
     bits = numbers.view(np.uint16)
     want = bits & 0x7FFF if name == "absolute" else bits ^ 0x8000
     np.testing.assert_array_equal(result.view(np.uint16), want)
+
+
+@pytest.mark.parametrize("dtype", [F32, F64])
+def test_powers_of_negative_numbers_zeros_and_infinities_are_short(dtype: DType) -> None:
+    """They need what usual powers do, and a sign: no logarithm of their own, nor lengthening by float64."""
+    origins = Origins()
+    x = np.array([-1.5, -2.0, 0.0, -0.0, np.inf, -np.inf, np.nan], dtype.numpy)
+    y = np.array([3.0, 0.5, -2.0, 3.0, -1.0, 3.0, 0.0], dtype.numpy)
+    with np.errstate(all="ignore"):
+        needed = origins.needed(origins.op("power", x, y))
+    assert needed["fma"] <= 27, needed
+    assert needed["cast"] <= 4, needed
+    assert not needed["divide"], needed

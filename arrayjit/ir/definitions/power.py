@@ -1,8 +1,9 @@
 """`x ** y`, by `e**(y log x)` with a logarithm that has more bits than the result.
 
 The logarithm is the sum of three numbers; it and the exponential are taken around numbers of small tables (as
-in Tang, Table-driven implementation of the logarithm function, 1990). What is not an everyday power of a
-positive number goes another way, with all special cases of C's `pow`, and float32s by float64.
+in Tang, Table-driven implementation of the logarithm function, 1990). Negative numbers have the power of
+their size with a sign, or none. What is not an everyday power goes another way, with all special cases of
+C's `pow`, and float32s by float64.
 """
 
 from __future__ import annotations
@@ -39,11 +40,22 @@ __all__ = ["power", "unusual_power"]
 def power(x: Term, y: Term) -> Term:
     if x.known == -1:
         return _alternating(y)
-    logarithm = _log_in_parts(*_around_centre(x))
-    exponent, steps, change = _exp_of_product(y, logarithm)
+    size = abs(x) if x.known is None else x
+    exponent, steps, change = _exp_of_product(y, _log_in_parts(*_around_centre(size)))
     result = _changed(steps, steps, change)
-    is_rare = is_unusual(x) | ~(abs(exponent) < WIDTHS[x.dtype].usual_exponent)
-    return rarely(is_rare, _unusual(x, y), result)
+    is_beyond = ~(abs(exponent) < WIDTHS[x.dtype].usual_exponent)
+    others = _unusual(x, y)
+    if x.known is None:
+        is_edge = (size == 0) | ~(size < math.inf)
+        signed = _specials(x, y, where(is_edge, _of_edge(size, y), result))
+        others = rarely(~is_edge & (is_beyond | is_unusual(size)), others, signed)
+    return rarely(is_unusual(x) | is_beyond, others, result)
+
+
+def _of_edge(size: Term, y: Term) -> Term:
+    """Powers of 0, infinity and NaN, but those by 0."""
+    inverse = where(size == 0, size.const(math.inf), where(size == math.inf, 0.0, size))
+    return where(y < 0, inverse, where(y > 0, size, y))
 
 
 def _alternating(y: Term) -> Term:
