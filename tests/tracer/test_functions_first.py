@@ -90,7 +90,9 @@ def test_scans_of_bools(name, target):
     x[4] = False
 
     def program(x, y):
-        return scan(x, axis=1), scan(~x, axis=1), scan(x), scan(y[::2]), scan(x[2], dtype=bool)
+        few = x[:, 70:110]
+        rows = scan(x, axis=1), scan(~x, axis=1), scan(few, axis=1)
+        return *rows, scan(x), scan(y[::2]), scan(x[2], dtype=bool)
 
     y = np.arange(400) == 301
     function = arrayjit.jit(program, target=target)

@@ -39,7 +39,7 @@ _DECIDED = dict.fromkeys(map(op, ("logical_or", "bitwise_or", "maximum", "fmax",
 _DECIDED |= dict.fromkeys(map(op, ("logical_and", "bitwise_and", "minimum", "fmin", "multiply")), False)
 """The bool from which on nothing changes in a scan of bools."""
 
-MANY = 128
+MANY = 32
 """So many bools are worth looking for that one first."""
 
 
