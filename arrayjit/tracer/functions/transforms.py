@@ -127,8 +127,28 @@ def _of_real(a: Any, scale: Any, axis: int, out: Any, fewer: int) -> Any:
     _require_kind(out, "c", "out")
     kept = _known(out.shape[axis])
     given = _rows(a, axis, 2 * kept - fewer)
+    if fewer == 2:
+        return _delivered(_spectrum_of_pairs(given.astype(out.real.dtype)), scale, axis, out)
     real, imaginary = _transformed(_parts(given, out.real.dtype), -1)
     return _delivered((real[..., :kept], imaginary[..., :kept]), scale, axis, out)
+
+
+@numpy_program
+def _spectrum_of_pairs(rows: Any) -> Any:
+    """Of an even count of real numbers, each two of which are transformed as one complex number: its mirror
+    image tells what the first ones and what the second ones give."""
+    half = _known(rows.shape[-1]) // 2
+    real, imaginary = _transformed((rows[..., ::2], rows[..., 1::2]), -1)
+    a, b = real[..., 1:], imaginary[..., 1:]
+    c, d = a[..., ::-1], b[..., ::-1]
+    roots = (part[1:] for part in _turns(-1, half, 2 * half, rows.dtype))
+    along, across = _product(((b + d) * 0.5, (c - a) * 0.5), roots)
+    first, height = real[..., :1], imaginary[..., :1]
+    nothing = np.zeros_like(first)
+    return (
+        np.concatenate([first + height, (a + c) * 0.5 + along, first - height], axis=-1),
+        np.concatenate([nothing, (b - d) * 0.5 + across, nothing], axis=-1),
+    )
 
 
 @implements(of_rows.irfft)
@@ -139,17 +159,34 @@ def to_real(a: Any, scale: Any, /, *, axes: Any, out: Any) -> Any:
 @numpy_program
 def _to_real(a: Any, scale: Any, axis: int, out: Any) -> Any:
     """The rest of the spectrum is the mirror image of what is given; the first number and, of an even count,
-    the middle one count as real."""
+    the last one count as real."""
     _require_kind(out, "f", "out")
     count = _known(out.shape[axis])
     half, heights = _parts(_rows(a, axis, count // 2 + 1), out.dtype)
+    if count % 2 == 0:
+        return _delivered((_pairs_of_spectrum(half, heights),), scale, axis, out)
     last = (count + 1) // 2
     edge = np.zeros_like(heights[..., :1])
     between = heights[..., 1:last]
     real = np.concatenate([half, half[..., 1:last][..., ::-1]], axis=-1)
-    middle = [edge] if count % 2 == 0 else []
-    imaginary = np.concatenate([edge, between, *middle, -between[..., ::-1]], axis=-1)
+    imaginary = np.concatenate([edge, between, -between[..., ::-1]], axis=-1)
     return _delivered((_transformed((real, imaginary), 1)[0],), scale, axis, out)
+
+
+@numpy_program
+def _pairs_of_spectrum(real: Any, imaginary: Any) -> Any:
+    """The inverse of `_spectrum_of_pairs`."""
+    half = _known(real.shape[-1]) - 1
+    a, b = real[..., 1:-1], imaginary[..., 1:-1]
+    c, d = a[..., ::-1], b[..., ::-1]
+    roots = (part[1:] for part in _turns(1, half, 2 * half, real.dtype))
+    along, across = _product((a - c, b + d), roots)
+    first, last = real[..., :1], real[..., -1:]
+    pairs = (
+        np.concatenate([first + last, a + c - across], axis=-1),
+        np.concatenate([first - last, b - d + along], axis=-1),
+    )
+    return np.stack(_transformed(pairs, 1), axis=-1).reshape(*real.shape[:-1], 2 * half)
 
 
 def _require_kind(value: Any, kinds: str, name: str) -> None:
