@@ -34,7 +34,7 @@ def assert_near_numpy(program: Function, given: np.ndarray, targets: tuple[str, 
             np.testing.assert_allclose(ours, theirs, rtol=0, atol=room, strict=True)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 7, 8, 12, 13, 16, 17, 30, 67, 96, 134])
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 7, 8, 12, 13, 16, 17, 30, 34, 67, 96, 211, 422])
 def test_every_length(count: int) -> None:
     """Powers of two, small primes, primes by their matrix and by convolution, and products of these."""
     assert_near_numpy(lambda x: (np.fft.fft(x), np.fft.ifft(x)), numbers(count))
@@ -43,7 +43,7 @@ def test_every_length(count: int) -> None:
         assert_near_numpy(lambda x: (np.fft.irfft(x), np.fft.irfft(x, 2 * count - 1)), numbers(count))
 
 
-@pytest.mark.parametrize("count", [1000, 1009, 4096, 100_000, 131_071, 2**17])
+@pytest.mark.parametrize("count", [1000, 1009, 3 * 199, 4096, 9 * 1009, 100_000, 131_071, 2**17])
 def test_long_rows(count: int) -> None:
     assert_near_numpy(lambda x: np.fft.fft(x), numbers(count), ("sync_llvm",))
 
