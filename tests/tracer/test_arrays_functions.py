@@ -11,6 +11,7 @@ import pytest
 from rolling import TARGETS, assert_like_numpy
 
 import arrayjit
+from arrayjit.tracer.functions import finding
 
 ROW = np.array([3.0, -1, 4, -1, 5, -9, 2, 6, -5])
 MATRIX = np.arange(20.0).reshape(4, 5) % 7
@@ -283,6 +284,35 @@ def test_isin_tells_integers_of_two_types_apart() -> None:
     """Rounded to floats, the largest of the one would equal numbers of the other."""
     wanted = np.arange(2**63 - 150, 2**63 - 1)
     assert_like_numpy(lambda a, b: np.isin(a, b), (np.array([2**63 + 1, 2**63, 5], np.uint64), wanted))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "start"),
+    [("int64", -(2**63)), ("int64", 2**63 - 300), ("uint64", 2**63), ("int32", -5), ("int8", -128)],
+)
+def test_isin_looks_integers_up_that_lie_close_together(dtype: str, start: int) -> None:
+    """Also those at the ends of what the type has, and with one of them far from the others."""
+    info, random = np.iinfo(dtype), np.random.default_rng(3)
+    most = min(300, info.max - start)
+    array, wanted = (
+        (random.integers(0, most, size).astype(object) + start).astype(dtype) for size in ((5, 40), 250)
+    )
+    array[0, :4] = info.min, info.max, 0, 1
+    apart = np.append(wanted, np.array([info.min, info.max], dtype))
+
+    def program(a: Any, b: Any) -> Any:
+        return np.isin(a, b), np.isin(a, b, invert=True)
+
+    assert_like_numpy(program, (array, wanted), (array, apart))
+
+
+def test_isin_needs_no_search_where_integers_lie_close_together() -> None:
+    array, wanted = np.arange(300), np.arange(5, 1000, 3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(finding, "_compared_or_searched", lambda a, b: a != a)
+        np.testing.assert_array_equal(
+            arrayjit.jit(lambda a, b: np.isin(a, b))(array, wanted), np.isin(array, wanted)
+        )
 
 
 @pytest.mark.parametrize("length", [101, 128, 333])

@@ -16,6 +16,7 @@ from ...ir.ops import op
 from ..indices.compaction import nonzero
 from ..indices.gathering import gather
 from ..indices.indexing import getitem
+from ..loops.control import cond
 from ..record.registry import implements, method
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray
@@ -42,6 +43,9 @@ _FEW_FOR_FLOATS = 6
 
 _MOST_COMPARED = 100
 """Cells of 8 bytes that a processor compares with in the time of a search among so many."""
+
+_MOST_BYTES_COMPARED = 240
+"""Those of integers that it compares with in the time in which it looks one up in a table."""
 
 
 @implements(np.nonzero)
@@ -108,18 +112,50 @@ def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
 ) -> SymbolicArray:
     """Few cells are compared with one by one, many are sorted and searched: not integers that have no integer
-    type in common, which NumPy compares exactly."""
+    type in common, which NumPy compares exactly. Where the run finds that integers lie close together, it
+    looks up in a table which of them there are."""
     array, wanted = as_array(element), flat(as_array(test_elements))
     dtype, longest = np.result_type(array.dtype, wanted.dtype), most(wanted.cells.shape[0])
     kinds = {array.dtype.kind, wanted.dtype.kind}
     is_exact = kinds <= set(_SEARCHED) and (dtype.kind != "f" or "f" in kinds)
-    if is_exact and (longest is None or longest > _MOST_COMPARED):
-        found = _among(cast(array, from_numpy(dtype)), sort(cast(wanted, from_numpy(dtype))))
+    extents = (*array.cells.shape, *wanted.cells.shape)
+    few = min(_MOST_COMPARED, _MOST_BYTES_COMPARED // dtype.itemsize) if dtype.kind != "f" else _MOST_COMPARED
+    if not is_exact or (longest is not None and longest <= few):
+        found = _compared(array, wanted)
+    elif dtype.kind != "f" and all(extent.is_constant for extent in extents):
+        found = _looked_up(cast(array, from_numpy(dtype)), cast(wanted, from_numpy(dtype)))
     else:
-        equal = elementwise(op("equal"), insert_axes(array, (array.ndim,)), wanted)
-        found = reduce_array(op("logical_or"), equal, -1)
+        found = _compared_or_searched(cast(array, from_numpy(dtype)), cast(wanted, from_numpy(dtype)))
     result = elementwise(op("logical_not"), found) if invert else found
     return SymbolicArray(result.cells, result.record)
+
+
+def _compared(array: SymbolicArray, wanted: SymbolicArray) -> Any:
+    return reduce_array(
+        op("logical_or"), elementwise(op("equal"), insert_axes(array, (array.ndim,)), wanted), -1
+    )
+
+
+def _compared_or_searched(array: SymbolicArray, wanted: SymbolicArray) -> Any:
+    longest = most(wanted.cells.shape[0])
+    is_short = longest is not None and longest <= _MOST_COMPARED
+    return _compared(array, wanted) if is_short else _among(array, sort(wanted))
+
+
+@numpy_program
+def _looked_up(array: Any, wanted: Any) -> Any:
+    """By NumPy's rule for how large a table may be: the last cell is for what lies beyond its end. The
+    differences are right modulo 2**64, and what wraps around comes to places where nothing is wanted."""
+    room = 6 * (array.size + wanted.size)
+    least = wanted.min().astype(np.uint64)
+    places = wanted.astype(np.uint64) - least
+
+    def by_table() -> Any:
+        table = np.zeros(room + 1, bool)
+        table[places] = True
+        return table[np.minimum(array.astype(np.uint64) - least, np.uint64(room))]
+
+    return cond(places.max() < room, by_table, lambda: _compared_or_searched(array, wanted))
 
 
 def _among(array: SymbolicArray, ordered: SymbolicArray) -> SymbolicArray:
