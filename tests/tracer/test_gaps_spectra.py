@@ -67,6 +67,28 @@ def test_matrices_are_decomposed(dtype: str) -> None:
     assert_decomposed(numbers(2, 3, 12, 12, dtype=dtype), "sync_llvm")
 
 
+@pytest.mark.parametrize("dtype", ["f8", "f4", "c16"])
+def test_matrices_of_two_rows(dtype: str) -> None:
+    """Their one rotation has values that coincide, or are in order already, and sizes that are all but too
+    large or too small to be squared."""
+    matrices = numbers(13, 2, 2, dtype=dtype)
+    tiny, huge = float(np.finfo(dtype).tiny), float(np.finfo(dtype).max) / 4
+    for place, cells in enumerate(
+        ([0, 0, 0, 0], [1, 0, 0, 1], [1, 1, 1, 1], [2, 0, 0, 1], [1, 0, 0, 2], [-1, 5, 5, -1], [3, -1, -1, 3])
+    ):
+        matrices[place] = np.reshape(cells, (2, 2))
+    matrices[7], matrices[8] = tiny * matrices[9], huge * matrices[2]
+    matrices[10] = [[1, tiny / 8], [tiny / 8, 1]]
+    for target in TARGETS:
+        assert_decomposed(np.delete(matrices, [7, 8], axis=0), target)
+    for extreme in matrices[7:9]:
+        assert_decomposed(extreme, "sync_llvm")
+    text = (
+        arrayjit.jit(lambda a: np.linalg.eigh(a)).lower(numbers(64, 2, 2, dtype=dtype)).as_text("optimized")
+    )
+    assert "in vector(" in text
+
+
 def orthogonal(size: int) -> np.ndarray:
     return np.linalg.qr(numbers(size, size))[0]
 

@@ -2,13 +2,14 @@
 programs whose loops are recorded.
 
 Hermitian matrices are reflected onto three diagonals (Householder), which rotations make one: implicit QL
-steps with Wilkinson's shifts (Martin and Wilkinson, The implicit QL algorithm, 1968). Matrices of more than a
-few columns have their singular values by way of two diagonals (`bidiagonal`). Those of few columns are the
-lengths that the rows of a triangular factor have once rotations of two of them at a time have made all
-orthogonal to one another (Hestenes, Inversion of matrices by biorthogonalization, 1958), and keep their
-leading digits, however small. All go on until nothing is left but rounding, and compute in float64 as NumPy
-does: values are LAPACK's to 100 units in the last place of the largest. Vectors are unique but for their
-signs, or phases, which are not LAPACK's; where values coincide, those of one are any basis of their space.
+steps with Wilkinson's shifts (Martin and Wilkinson, The implicit QL algorithm, 1968); of two rows by one
+rotation. Matrices of more than a few columns have their singular values by way of two diagonals
+(`bidiagonal`). Those of few columns are the lengths that the rows of a triangular factor have once rotations
+of two of them at a time have made all orthogonal to one another (Hestenes, Inversion of matrices by
+biorthogonalization, 1958), and keep their leading digits, however small. All go on until nothing is left but
+rounding, and compute in float64 as NumPy does: values are LAPACK's to 100 units in the last place of the
+largest. Vectors are unique but for their signs, or phases, which are not LAPACK's; where values coincide,
+those of one are any basis of their space.
 """
 
 from __future__ import annotations
@@ -74,10 +75,35 @@ def _of_hermitian(a: Any, uplo: str, wants_vectors: bool) -> Any:
     lower = np.tril(stacked_to(matrices if side == "L" else matrices.mT.conj(), lead))
     values = np.zeros(lower.shape[:2], np.float64)
     vectors = np.zeros(lower.shape, matrices.dtype)
-    for k in range(len(lower) if n > 0 else 0):
-        _diagonalised(lower[k], wants_vectors, values[k], vectors[k])
+    if type(n) is int and n == 2:
+        _turned_once(lower, values, vectors)
+    else:
+        for k in range(len(lower) if n > 0 else 0):
+            _diagonalised(lower[k], wants_vectors, values[k], vectors[k])
     values = values.reshape((*lead, n)).astype(np.empty(0, result_dtype).real.dtype, copy=False)
     return values, vectors.reshape(matrices.shape).astype(result_dtype, copy=False)
+
+
+@numpy_program
+def _turned_once(lower: Any, values: Any, vectors: Any) -> None:
+    """The same of matrices of two rows, which one rotation makes diagonal (Jacobi): many go side by side."""
+    first, beside, second = lower[:, 0, 0].real, lower[:, 1, 0], lower[:, 1, 1].real
+    gap, size = second / 4 - first / 4, np.abs(beside)
+    reach = np.abs(gap) + np.hypot(gap, size / 2)
+    tangent = np.copysign(size / 2 / np.where(reach == 0, 1, reach), gap)
+    first, second = first - tangent * size, second + tangent * size
+    is_ascending = first <= second
+    values[:, 0] = np.where(is_ascending, first, second)
+    values[:, 1] = np.where(is_ascending, second, first)
+    cosine = 1 / np.sqrt(1 + tangent * tangent)
+    sine = tangent * cosine
+    lifted = np.where(size < 1, beside * 2.0**60, beside)
+    phase = np.where(size == 0, 1, lifted / np.where(size == 0, 1, np.abs(lifted)))
+    vectors[:, 0, 0] = np.where(is_ascending, cosine, sine)
+    vectors[:, 1, 0] = np.where(is_ascending, -sine, cosine) * phase
+    vectors[:, 0, 1] = np.where(is_ascending, sine, cosine)
+    vectors[:, 1, 1] = np.where(is_ascending, cosine, -sine) * phase
+    require(np.all(np.isfinite(lower)), "Eigenvalues did not converge")
 
 
 @numpy_program
