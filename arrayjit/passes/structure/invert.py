@@ -56,7 +56,7 @@ def invert(kernel: Kernel, caps: Caps) -> Kernel:
             enter(stmt, ranges)
             within = (*around, stmt.symbol) if stmt.kind is LoopKind.PARALLEL else around
         stmt = rewrite_bodies(stmt, partial(visit, around=within))
-        if not isinstance(stmt, For) or stmt.kind is not LoopKind.SEQUENTIAL or not stmt.body:
+        if not isinstance(stmt, For) or stmt.kind is not LoopKind.SEQUENTIAL:
             return stmt
         own = numbers.get(stmt.symbol)
         cells, body = _in_one_nest(_in_locals(stmt.body, own) if own else stmt.body)
@@ -125,7 +125,7 @@ def _is_about_cells(
         return False
     own = [loop.symbol for loop in cells]
     found = effects(body, ranges)
-    if found.leaves or found.updates:
+    if found.leaves:
         return False
     few = steps.trips is not None and steps.trips <= FEW
     is_product = _adds_products(body, (*around, *own))
