@@ -23,6 +23,7 @@ from arrayjit.ir.params import ArrayParam
 from arrayjit.ir.tensor import Tensor
 from arrayjit.passes.bodies.hoist import hoist
 from arrayjit.passes.bodies.regroup import regroup
+from arrayjit.passes.bodies.settle import settle
 from arrayjit.passes.structure.directly import directly
 from arrayjit.passes.structure.forward import forward
 from arrayjit.passes.structure.fuse import fuse
@@ -142,6 +143,23 @@ def chosen_factor(count: int) -> Kernel:
     return Kernel("chosen", (ArrayParam(cells, "write"),), ends)
 
 
+def unsettled(conditions: int) -> Kernel:
+    """A loop whose steps all change a number, and have so many conditions on it."""
+    cells, x, i = Tensor.of("x", (1,), F64), Variable("x", F64), Symbol("i")
+    body: list[Stmt] = []
+    value = Local(x)
+    for _ in range(50):
+        body.append(Define(Variable("t", F64), Apply(op("floor"), (value,), F64)))
+        value = Local(body[-1].variable)
+    for number in range(conditions):
+        test = Apply(op("less"), (value, constant(float(number), F64)), BOOL)
+        body.append(Define(Variable("test", BOOL), test))
+    body.append(Update(x, Apply(op("add"), (value, constant(1.0, F64)), F64)))
+    loop = For(i, Affine.of(0), Affine.of(8), tuple(body))
+    ends = (Define(x, constant(1.0, F64)), loop, Store(cells, (Affine.of(0),), Local(x)))
+    return Kernel("unsettled", (ArrayParam(cells, "write"),), ends)
+
+
 def compilation(program: Program, args: tuple[Any, ...]) -> int:
     """How many calls of functions it takes to compile a program."""
     function = jit(program, target="llvm")
@@ -166,6 +184,11 @@ def test_twice_the_statements_take_twice_the_work(step: Any, make: Callable[[int
 def test_copies_that_nothing_overwrites_are_not_followed() -> None:
     count = 60
     assert calls_in(partial(forward, copies(count), Caps())) < 300 * count
+
+
+def test_what_changes_in_every_step_is_simplified_once_for_all_conditions() -> None:
+    one, many = (calls_in(partial(settle, unsettled(count), Caps())) for count in (1, 8))
+    assert many < 3 * one
 
 
 @pytest.mark.parametrize(("step", "make"), [(hoist, deep_expression), (fuse, deep_nest)])

@@ -15,7 +15,7 @@ What is computed again from what has not changed is what it was, among it the co
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from dataclasses import replace
 
 from ...ir.code import Caps
@@ -23,7 +23,7 @@ from ...ir.dtype import BOOL
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
 from ...ir.loops import Comment, Define, For, Kernel, LoopKind, Stay, Stmt, Update
 from ...ir.ops import OPS, Op
-from ...ir.walk import expressions, rewrite_loops_inside_out, transform, walk
+from ...ir.walk import expressions, locals_read, rewrite_loops_inside_out, transform, walk
 from .rules import simpler
 from .standstill import until_standstill
 
@@ -64,7 +64,11 @@ def _may_end(loop: For) -> bool:
 def _deciding(loop: For) -> Expr | None:
     """What holds as long as steps of a loop change anything, if one condition decides about that."""
     body = _Body(loop.body)
-    for condition in body.conditions()[: -TRIED - 1 : -1]:
+    conditions = body.conditions()[: -TRIED - 1 : -1]
+    moving = set(body.moved({})) if conditions else set()
+    for condition in conditions:
+        if not moving <= body.decided_by(condition):
+            continue
         for decided in (False, True):
             if body.is_still(condition, decided) and not (decided and body.is_nan(condition)):
                 stays = Local(condition)
@@ -124,9 +128,21 @@ class _Body:
             case _:
                 return False
 
+    def decided_by(self, condition: Variable) -> set[Variable]:
+        """The locals that may be another number if a condition is."""
+        found = {condition}
+        for stmt in self.body:
+            if isinstance(stmt, (Define, Update)) and not found.isdisjoint(locals_read((stmt,))):
+                found.add(stmt.variable)
+        return found
+
     def is_still(self, condition: Variable, decided: bool) -> bool:
         """Does no step change anything, once the condition is `decided`?"""
-        known: dict[Variable, Expr] = {condition: Const(decided, BOOL)}
+        return not any(True for _ in self.moved({condition: Const(decided, BOOL)}))
+
+    def moved(self, known: dict[Variable, Expr]) -> Iterator[Variable]:
+        """The locals that a step changes, as far as it can be told from what is known of some."""
+        given = frozenset(known)
         same: dict[Expr, Expr] = {}
 
         def node(expr: Expr) -> Expr:
@@ -138,15 +154,14 @@ class _Body:
         for stmt in self.body:
             if isinstance(stmt, Define):
                 value = transform(stmt.value, node)
-                if stmt.variable is not condition and isinstance(value, (Const, Local)):
+                if stmt.variable not in given and isinstance(value, (Const, Local)):
                     known[stmt.variable] = value
                 elif not isinstance(value, (Const, Local)):
                     same[value] = known.get(stmt.variable, Local(stmt.variable))
             elif isinstance(stmt, Update):
                 was = known.get(stmt.variable, Local(stmt.variable))
                 if stmt.variable in self.made or stmt.accum or transform(stmt.value, node) != was:
-                    return False
-        return True
+                    yield stmt.variable
 
     def _count(self, expr: Expr) -> Expr:
         """A count to which nothing is added, for the sum."""
