@@ -148,6 +148,26 @@ def f({parameters}, y: write[f32, {outer}, {inner}, {rows}, {columns}]):
     assert outcome(after) == outcome(before)
 
 
+@pytest.mark.parametrize("number", [2, 3, 9, 16])
+@pytest.mark.parametrize("caps", MACHINES)
+def test_so_it_is_where_the_run_counts_rows_of_pictures_that_share_columns(number, caps):
+    before = parse(
+        """
+def f(N: index[2, 17], a: read[f32, 5, N, 9], b: read[f32, 20, 9], y: write[f32, 5, N, 20]):
+    for n in parallel(0, 5):
+        for i in parallel(0, N):
+            for j in parallel(0, 20):
+                c: f32 = f32(0.0)
+                for k in parallel(0, 9):
+                    c = reduce(add, c, multiply[f32](a[n, i, k], b[j, k]), fused=True)
+                y[n, i, j] = c
+"""
+    )
+    after = contract(before, caps)
+    verify_kernel(after)
+    assert outcome(after, {"N": number}) == outcome(before, {"N": number})
+
+
 RANGES = st.integers(16, 40).flatmap(
     lambda most: st.integers(16, most).flatmap(
         lambda least: st.tuples(st.just((least, most)), st.integers(least, most))

@@ -341,7 +341,8 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
     is_shared = caps.threads == 1 or panels >= STRIPS * caps.threads
     far = with_room(caps.l3_bytes) if is_shared else NEAR * caps.l2_bytes
     block = None
-    if depth * columns * size <= half and (rows * row > caps.l2_bytes or (right and _share(product, caps))):
+    many = rows * row > caps.l2_bytes or (right and _share(product, caps))
+    if many and depth * columns * size <= half and height <= product.least[0]:
         block, run = _block(rows, height, max(height, half // row), caps), panels
     elif rows * at_once * size > far:
         block = _block(rows, height, BLOCK, caps)
