@@ -20,9 +20,11 @@ from dataclasses import field, replace
 
 from ...frozen import frozen, slotted
 from ...ir.code import Caps, GpuCaps
-from ...ir.expr import Expr, Gather, Index, Load
+from ...ir.dtype import I64
+from ...ir.expr import Apply, Expr, Gather, Index, Load
 from ...ir.index import Affine
 from ...ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, walk_statements
+from ...ir.ops import op
 from ...ir.tensor import Tensor
 from ...ir.walk import transform_statements
 from ..analysis.uses import Use, common_path, uses_of_temporaries
@@ -54,15 +56,28 @@ def house(kernel: Kernel, caps: Caps) -> Kernel:
 
 @frozen
 class _Wider:
-    """The tensor with an axis for the iterations of a grid."""
+    """The tensor with an axis for the iterations of a grid, and its flat form, of which one has so many
+    cells."""
 
     tensor: Tensor
     grid: For
+    flat: Tensor
+    cells: int
 
     @property
     def row(self) -> Affine:
         """The number of the grid's iteration, which has step 1."""
         return self.grid.symbol - self.grid.lo
+
+    def cell(self, tensor: Tensor, index: tuple[Affine, ...]) -> tuple[Tensor, tuple[Affine, ...]]:
+        if tensor.base is None:
+            return self.tensor, (self.row, *index)
+        return self.flat, (self.row * self.cells + index[0],)
+
+    def gathered(self, tensor: Tensor, index: tuple[Expr, ...]) -> Gather:
+        if tensor.base is None:
+            return Gather(self.tensor, (Index(self.row), *index))
+        return Gather(self.flat, (Apply(op("add"), (Index(self.row * self.cells), index[0]), I64),))
 
 
 @slotted
@@ -106,7 +121,8 @@ class _Housing:
             return
         count = grid.hi - grid.lo
         shape = (count, *storage.shape)
-        self.wider[storage] = _Wider(Tensor(storage.label, shape, storage.dtype), grid)
+        wider = Tensor(storage.label, shape, storage.dtype)
+        self.wider[storage] = _Wider(wider, grid, wider.flat_form(), storage.size)
 
     def put(self, storage: Tensor, kind: PlaceKind, reason: str) -> None:
         self.placement[storage] = Place(kind, reason)
@@ -124,19 +140,17 @@ class _Housing:
         return transform_statements(body, self.read, self.stored)
 
     def stored(self, stmt: Stmt) -> Stmt:
-        if not isinstance(stmt, Store) or stmt.tensor not in self.wider:
+        if not isinstance(stmt, Store) or stmt.tensor.storage not in self.wider:
             return stmt
-        wider = self.wider[stmt.tensor]
-        return replace(stmt, tensor=wider.tensor, index=(wider.row, *stmt.index))
+        tensor, index = self.wider[stmt.tensor.storage].cell(stmt.tensor, stmt.index)
+        return replace(stmt, tensor=tensor, index=index)
 
     def read(self, expr: Expr) -> Expr:
         match expr:
-            case Load(tensor=tensor, index=index) if tensor in self.wider:
-                wider = self.wider[tensor]
-                return Load(wider.tensor, (wider.row, *index))
-            case Gather(tensor=tensor, index=computed) if tensor in self.wider:
-                wider = self.wider[tensor]
-                return Gather(wider.tensor, (Index(wider.row), *computed))
+            case Load(tensor=tensor, index=index) if tensor.storage in self.wider:
+                return Load(*self.wider[tensor.storage].cell(tensor, index))
+            case Gather(tensor=tensor, index=computed) if tensor.storage in self.wider:
+                return self.wider[tensor.storage].gathered(tensor, computed)
             case _:
                 return expr
 
