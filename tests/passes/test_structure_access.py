@@ -9,8 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arrayjit.ir.dtype import F64
+from arrayjit.ir.expr import constant
 from arrayjit.ir.index import Affine, Symbol, affine
+from arrayjit.ir.loops import For, Store
 from arrayjit.ir.tensor import Tensor
+from arrayjit.passes.analysis import carriers
 from arrayjit.passes.analysis.access import distances, is_injective, loop_range, region
 
 I, J, K = Symbol("i"), Symbol("j"), Symbol("k")  # noqa: E741
@@ -162,3 +165,12 @@ def test_where_a_loop_starts_or_ends_by_another_one_no_value_is_left_out(step):
         for i, j in product(range(COUNTS[I]), range(COUNTS[J])):
             first, end = (bound.evaluate({I: i, J: j}) for bound in (lo, hi))
             assert all(least <= value <= greatest for value in range(first, end, step))
+
+
+def test_places_that_are_written_are_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[object] = []
+    monkeypatch.setattr(carriers, "distances", lambda one, other, *_: compared.append((one, other)))
+    stores = tuple(Store(WHOLE, (Affine.of(I), Affine.of(column)), constant(1.0, F64)) for column in range(7))
+    loop = For(I, Affine.of(0), Affine.of(4), stores)
+    assert carriers.carriers(loop, {}) == frozenset()
+    assert len(compared) == len({frozenset(pair) for pair in compared}) == 7 * 8 / 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import islice
 
 from ...ir.expr import Variable
 from ...ir.index import Symbol
@@ -34,9 +34,10 @@ def disturbed(
     `own`, whatever the `others` are in each."""
     for storage, written in found.writes.items():
         touched = {**written, **found.reads.get(storage, {})}
+        pairs = ((one, other) for at, one in enumerate(written) for other in islice(touched, at, None))
         if len(touched) > MAX_REGIONS or any(
             apart is not None and any(apart[symbol] != (0, 0) for symbol in own)
-            for one, other in product(written, touched)
+            for one, other in pairs
             for apart in (distances(one, other, (*others, *own), ranges),)
         ):
             yield storage
