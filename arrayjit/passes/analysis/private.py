@@ -24,7 +24,7 @@ from ...ir.loops import Fill, For, If, Kernel, LoopKind, Stmt, Store, While, wal
 from ...ir.tensor import Tensor
 from .access import Ranges, reads
 from .carriers import carriers
-from .strides import affine_accesses
+from .strides import affine_accesses, gathered
 from .uses import counts
 
 __all__ = ["is_private", "private_to"]
@@ -51,8 +51,8 @@ def is_private(tensor: Tensor, body: Sequence[Stmt]) -> bool:
 
 
 def private_to(loop: For, kernel: Kernel, ranges: Ranges) -> tuple[Tensor, ...] | None:
-    """The temporaries that each iteration of a loop makes for itself; None if one disturbs another by more
-    than these."""
+    """The temporaries that each iteration of a loop makes for itself, of which it goes to known cells in
+    their own shape; None if one disturbs another by more than these."""
     if loop.kind is LoopKind.PARALLEL:
         return ()
     own = carriers(loop, ranges)
@@ -63,8 +63,9 @@ def private_to(loop: For, kernel: Kernel, ranges: Ranges) -> tuple[Tensor, ...] 
         is_temporary = tensor in kernel.placement and inside[tensor] == everywhere[tensor]
         if not (is_temporary and tensor.has_fixed_shape and is_private(tensor, loop.body)):
             return None
-    reached = dict.fromkeys(tensor.storage for tensor, _, _ in affine_accesses(loop.body))
-    return tuple(storage for storage in reached if storage in own)
+    reached = dict.fromkeys(view for view, _, _ in affine_accesses(loop.body) if view.storage in own)
+    is_plain = own.isdisjoint(gathered(loop.body)) and own.issuperset(reached)
+    return tuple(reached) if is_plain else None
 
 
 class _Foreign(Exception):

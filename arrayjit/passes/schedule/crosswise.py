@@ -186,8 +186,8 @@ class _Rows:
 
     def _is_noted(self, access: tuple[Tensor, tuple[Affine, ...], bool]) -> bool:
         tensor, index, is_store = access
-        if tensor.storage in self.own:
-            return tensor is tensor.storage
+        if tensor in self.own:
+            return True
         step = stride(tensor, index, self.loop.symbol)
         if step == 1 or (step == 0 and not is_store):
             self.elsewhere.add(tensor.storage)
