@@ -288,3 +288,13 @@ def test_clip_computes_in_the_dtype_of_all_three(dtype: str) -> None:
                     trace_and_interpret(lambda x: np.clip(x, low, high), x)  # noqa: B023
             else:
                 assert_like_numpy(lambda x: np.clip(x, low, high), lambda: (x.copy(),))  # noqa: B023
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint64])
+def test_numbers_without_a_sign_that_fall_warn_of_nothing(dtype: type) -> None:
+    def falling(x: np.ndarray) -> np.ndarray:
+        return x + np.arange(5, 0, -1, dtype=dtype)
+
+    x = np.arange(5).astype(dtype)
+    np.testing.assert_array_equal(arrayjit.jit(falling)(x), falling(x))

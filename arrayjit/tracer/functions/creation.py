@@ -264,7 +264,8 @@ def _default_dtype(value: Any) -> np.dtype[Any]:
 
 
 def _progression(length: int, dtype: DType, numbers: np.ndarray) -> SymbolicArray:
-    begin, step = numbers[0].item(), (numbers[1] - numbers[0] if dtype is not BOOL else numbers[1]).item()
+    with np.errstate(over="ignore"):
+        begin, step = numbers[0].item(), (numbers[1] - numbers[0] if dtype is not BOOL else numbers[1]).item()
 
     def cell(position: tuple[Affine, ...]) -> Expr:
         if not dtype.is_inexact:
