@@ -13,7 +13,7 @@ from arrayjit.passes.analysis.spans import result
 
 TWO = (
     *("add", "subtract", "multiply", "minimum", "maximum", "remainder", "floor_divide"),
-    *("bitwise_and", "bitwise_or", "bitwise_xor", "right_shift"),
+    *("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"),
 )
 ONE = ("negative", "absolute", "square")
 

@@ -23,6 +23,10 @@ SURE: dict[str, Positions] = {
     "rests": lambda k, b: k % 16,
     "bits": lambda k, b: k & 15,
     "bytes, shifted": lambda k, b: b >> 4,
+    "bits of several conditions": lambda k, b: (
+        ((k > 3).astype(np.int64) << 1) + ((k > 9).astype(np.int64) << 3)
+    ),
+    "in another shape": lambda k, b: (k % 16).reshape(3, 3).ravel() // 2,
     "a choice": lambda k, b: np.where(k > 3, np.minimum(b, 15), 7),
     "counted": lambda k, b: np.arange(len(k)) * 2 - 1,
     "where extremes stand": lambda k, b: np.argmax(np.subtract.outer(k, np.arange(16)) % 7, axis=1),
@@ -34,6 +38,7 @@ OPEN: dict[str, Positions] = {
     "rests of another sign": lambda k, b: k % -18,
     "sums that wrap around": lambda k, b: b + np.uint8(20),
     "bits of negative numbers": lambda k, b: k & -2,
+    "bits moved too far": lambda k, b: (k > 3).astype(np.int64) << 4,
 }
 
 

@@ -39,7 +39,13 @@ def overwritten(x: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.ndarray:
     return x[1][q]
 
 
-PROGRAMS = (between, areas, deposited, overwritten)
+def by_cases(x: np.ndarray, table: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Positions stand in the rows of a table that a number tells for each case."""
+    rows = table[(y[:100] > 0.5).astype(np.int64) + ((y[1:101] > 0.5).astype(np.int64) << 1)]
+    return x[np.maximum(rows[:, 0], 0)] + y[np.maximum(rows[:, 1], -2)] * x[rows[:, 2]]
+
+
+PROGRAMS = (between, areas, deposited, overwritten, by_cases)
 
 
 def arguments(program: Callable[..., Any], random: np.random.Generator) -> list[np.ndarray]:
@@ -51,6 +57,8 @@ def arguments(program: Callable[..., Any], random: np.random.Generator) -> list[
         case "deposited":
             p, q = random.integers(-9, 9, 100), random.integers(0, 8, 100)
             return [random.random(9), p, q, random.random(100)]
+        case "by_cases":
+            return [random.random(9), random.integers(-9, 9, (4, 3)), random.random(101)]
         case _:
             return [random.random((2, 100)), random.integers(-100, 100, 100), random.integers(0, 100, 100)]
 
@@ -92,3 +100,11 @@ def test_nothing_goes_through_memory(program: Callable[..., Any]) -> None:
     given = arguments(program, np.random.default_rng(2))
     text = arrayjit.jit(program, target="sync_llvm").lower(*given).as_text("optimized")
     assert "place(" not in text
+
+
+def test_checks_by_a_table_are_one_loop() -> None:
+    given = arguments(by_cases, np.random.default_rng(3))
+    text = arrayjit.jit(by_cases, target="sync_llvm").lower(*given).as_text("optimized")
+    _, *between, _ = text.split("raise_(")
+    assert len(between) == 2
+    assert not any("for " in part.replace("for axis", "") for part in between)

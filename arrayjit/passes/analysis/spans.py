@@ -129,6 +129,14 @@ def _shifted(left: Span, right: Span) -> Span | None:
     return min(ends), max(ends)
 
 
+def _shifted_up(left: Span, right: Span) -> Span | None:
+    """What a shift moves out of a number is lost, and so are numbers that do not fit."""
+    if right[0] < 0 or right[1] >= 64:
+        return None
+    ends = [int(one) << int(other) for one in left for other in right]
+    return min(ends), max(ends)
+
+
 def _sizes(span: Span) -> Span:
     return max(0, span[0], -span[1]), max(span[1], -span[0])
 
@@ -162,12 +170,13 @@ _RULES: Mapping[Op, Callable[..., Span | None]] = {
     OPS["bitwise_and"]: _common_bits,
     OPS["bitwise_or"]: _all_bits,
     OPS["bitwise_xor"]: _all_bits,
+    OPS["left_shift"]: _shifted_up,
     OPS["right_shift"]: _shifted,
 }
 _FLOAT = {OPS[name] for name in ("divide", "fabs", "sqrt", "floor", "ceil", "trunc", "rint")}
 _WHOLE = {
-    OPS[name]
-    for name in ("remainder", "floor_divide", "bitwise_and", "bitwise_or", "bitwise_xor", "right_shift")
+    *(OPS[name] for name in ("remainder", "floor_divide", "bitwise_and", "bitwise_or", "bitwise_xor")),
+    *(OPS[name] for name in ("left_shift", "right_shift")),
 }
 _TURNED = {OPS["not_equal"]: OPS["equal"]}
 _QUESTIONS = {OPS["isnan"]: False, OPS["isinf"]: False, OPS["isfinite"]: True}

@@ -32,7 +32,7 @@ from ...ir.index import Affine, Symbol
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, storages_read, substitute
 
-__all__ = ["again", "asked"]
+__all__ = ["again", "asked", "names_of_axes"]
 
 Body = tuple[Statement, ...]
 
@@ -77,7 +77,7 @@ class _Reduction:
         axes = {position.symbol for position in moving}
         if None in axes or len(axes) < len(moving) or len(loops) > len(_AXES):
             return None
-        index = tuple(position.substitute(_named(statement)) for position in statement.index)
+        index = tuple(position.substitute(names_of_axes(statement)) for position in statement.index)
         left = tuple(symbol in axes for symbol, _ in statement.loops)
         what = asked(statement), left, statement.accum, statement.contract, statement.into.dtype
         return _Reduction(what, statement.into, index, frozenset(storages_read(expressions(statement))))
@@ -90,13 +90,14 @@ class _Reduction:
         return Assign(loops, other.into, other.index, result, loc=other.loc)
 
 
-def _named(statement: Assign | Check) -> dict[Symbol, Affine]:
+def names_of_axes(statement: Assign | Check) -> dict[Symbol, Affine]:
+    """What the loops of a statement are called where it is compared with others."""
     return {symbol: Affine.of(name) for (symbol, _), name in zip(statement.loops, _AXES, strict=False)}
 
 
 def asked(statement: Assign | Check) -> Hashable:
     """For how many cells, and what of each, for the loops `_AXES`."""
-    names = _named(statement)
+    names = names_of_axes(statement)
     extents = tuple(extent for _, extent in statement.loops)
     return extents, tuple(substitute(value, names) for value in expressions(statement))
 

@@ -10,8 +10,9 @@ Nothing that follows a check may be done before it has come out for all position
 loops before it from those behind, which then hand on arrays. Checks that stand together part them once, and
 are made in one loop: `lower` raises exceptions behind all of them, in the order of before. A check goes in
 front of what only makes arrays of the program's own, which nobody sees after an exception, and takes with it
-what computes its positions, if that looks nothing up. It goes as far as to another check, or stays where it
-is: what is computed in front of it may well be computed in one loop with it.
+what computes its positions, if that looks nothing up but what is looked up anyway, before the first of these
+checks has come out. It goes as far as to another check, or stays where it is: what is computed in front of it
+may well be computed in one loop with it.
 
     q[i] = mul(v[i], 2.0)   for i in n                  t[()] = power(b[()], 9.0)
     t[()] = power(b[()], 9.0)                   ->      check(less(t[()], inf), ...)
@@ -24,7 +25,7 @@ A check of a number goes with the numbers that it asks for to the front of array
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -44,20 +45,22 @@ from ...ir.assign import (
     statements,
 )
 from ...ir.code import Caps
-from ...ir.expr import Apply, Const, Expr, Gather, Load
-from ...ir.index import Symbol, symbols_of
+from ...ir.expr import Apply, Const, Expr, Gather, Index, Load, dtype_of
+from ...ir.index import Affine, Symbol, symbols_of
 from ...ir.ops import divides_integers
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, storages_read, substitute, symbols_read, transform, walk
 from ..analysis.access import Range, visible
 from ..analysis.costs import cost_of_nodes
-from ..analysis.inside import exists
+from ..analysis.inside import exists, is_inside
 from ..analysis.trips import at_points, enter
-from .again import asked
+from .again import asked, names_of_axes
 
-__all__ = ["asks_nothing_first", "early"]
+__all__ = ["REACH", "early", "is_defined", "looked_up"]
 
 Body = tuple[Statement, ...]
+Lookups = dict[Hashable, frozenset[Tensor]]
+"""What is looked up, and the storages that its positions are read from."""
 
 FEW = 16
 """So few positions are looked at where they are."""
@@ -77,21 +80,64 @@ def early(computation: Computation, caps: Caps) -> Computation:
     return computation if body is computation.body else replace(computation, body=body)
 
 
-def asks_nothing_first(statement: Assign | Check, ranges: dict[Symbol, Range]) -> bool:
-    """May it be computed whatever checks before it say? Its positions are known to lie in arrays, and it
-    divides by nothing that may be zero."""
+def asks_nothing_first(statement: Assign | Check, ranges: dict[Symbol, Range], known: Lookups) -> bool:
+    """May it be computed whatever checks before it say? Its positions are known to lie in arrays, or to be
+    looked up before these checks, too, and it divides by nothing that may be zero."""
+    return is_defined(statement, ranges) and _lookups(statement, ranges).keys() <= known.keys()
+
+
+def is_defined(statement: Assign | Check, ranges: dict[Symbol, Range]) -> bool:
+    """Can all be computed that stands in it, wherever its positions are found that are looked up?"""
     inside = at_points(statement.loops, ranges)
     return all(_is_harmless(node, inside) for expr in expressions(statement) for node in walk(expr))
 
 
+def looked_up(body: Iterable[Statement], ranges: dict[Symbol, Range]) -> Lookups:
+    """What the statements of a body surely look up, by positions that are the same at its end."""
+    known: Lookups = {}
+    for statement in body:
+        if isinstance(statement, (Assign, Check)):
+            known.update(_lookups(statement, ranges))
+        known = _unchanged(known, (statement,))
+    return known
+
+
+def _unchanged(known: Lookups, body: Iterable[Statement]) -> Lookups:
+    """The lookups by positions that a body does not change."""
+    written = assigned(tuple(body))
+    return {key: read for key, read in known.items() if written.isdisjoint(read)}
+
+
+def _lookups(statement: Assign | Check, ranges: dict[Symbol, Range]) -> Lookups:
+    """In which arrays it looks up, for how many points, by which positions along the axes where not the loops
+    alone tell that they lie inside; and what these are read from."""
+    gathers = [node for expr in expressions(statement) for node in walk(expr) if isinstance(node, Gather)]
+    if not gathers:
+        return {}
+    inside, names = at_points(statement.loops, ranges), names_of_axes(statement)
+    extents = tuple(extent for _, extent in statement.loops)
+
+    def key(gather: Gather) -> Hashable:
+        pairs = zip(gather.index, gather.tensor.shape, strict=True)
+        open_ones = tuple(
+            None if _lies(at, extent, inside) else substitute(at, names) for at, extent in pairs
+        )
+        return gather.tensor, extents, open_ones
+
+    return {key(gather): frozenset(storages_read(gather.index)) for gather in gathers}
+
+
+def _lies(position: Expr, extent: Affine, ranges: dict[Symbol, Range]) -> bool:
+    return isinstance(position, Index) and is_inside(position.value, extent, ranges)
+
+
 def _is_harmless(node: Expr, ranges: dict[Symbol, Range]) -> bool:
     match node:
-        case Gather():
-            return False
         case Load(tensor=tensor, index=index):
             return exists(tensor, index, ranges)
-        case Apply(op=op, args=(_, divisor), dtype=dtype) if divides_integers(op, dtype):
-            return isinstance(divisor, Const) and divisor.value > 0
+        case Apply(op=op, args=(arg, divisor), dtype=dtype) if divides_integers(op, dtype):
+            is_defined = op.definition((dtype_of(arg), dtype_of(divisor))) is not None
+            return is_defined or (isinstance(divisor, Const) and divisor.value > 0)
         case _:
             return True
 
@@ -126,7 +172,7 @@ class _Bodies:
                 enter(statement, self.ranges)
             statement = rewrite_bodies(statement, self.body)
             is_near = isinstance(statement, Check) and len(out) - last <= REACH
-            found = self.found(statement, out[first:last], out[last:]) if is_near else None
+            found = self.moved(statement, out, first, last) if is_near else None
             if found is not None and _asks_again(found.check, out[max(first, last - REACH) : last]):
                 continue
             if found is not None and (first < last or not found.check.loops):
@@ -151,11 +197,20 @@ class _Bodies:
         plain = all(isinstance(each, (Assign, Bind, Branch, Loop, Note)) for each in inside)
         return plain and self.seen.isdisjoint(assigned((statement,)))
 
+    def moved(self, check: Statement, out: Sequence[Statement], first: int, last: int) -> _Found | None:
+        """How a check may go to those from `first` to `last`."""
+        asked_before, between = out[max(0, first - REACH) : first + 1], out[last:]
+        known = _unchanged(looked_up(asked_before, self.ranges), between) if first < last else {}
+        return self.found(check, out[first:last], between, known)
+
     def found(
-        self, check: Statement, before: Sequence[Statement], between: Sequence[Statement]
+        self, check: Statement, before: Sequence[Statement], between: Sequence[Statement], known: Lookups
     ) -> _Found | None:
-        """How a check may go from behind the statements between to those before; None if it may not."""
-        if not isinstance(check, Check) or not asks_nothing_first(check, self.ranges):
+        """How a check may go from behind the statements between to those before, where something is `known`
+        to be looked up; None if it may not."""
+        if not isinstance(check, Check):
+            return None
+        if not asks_nothing_first(check, self.ranges, known):
             return None
         if check.loops and _is_short(check):
             return None
@@ -163,7 +218,7 @@ class _Bodies:
         for statement in reversed(between):
             if read.isdisjoint(assigned((statement,))):
                 rest.append(statement)
-            elif isinstance(statement, Assign) and self.may_move(statement):
+            elif isinstance(statement, Assign) and self.may_move(statement, known):
                 makers.append(statement)
                 read |= _read((statement,))
             else:
@@ -175,17 +230,17 @@ class _Bodies:
         if not check.loops and not (_are_numbers(makers) and _are_parted(rest)):
             return None
         again = _computed(check, makers) if check.loops else None
-        if again is not None:
+        if again is not None and asks_nothing_first(again, self.ranges, known):
             return _Found(again, makers)
         makers.reverse()
         made = assigned(tuple(makers))
         are_free = made.isdisjoint(_read((*before, *_in_front(makers, between))))
         return _Found(check, makers, makers) if are_free else None
 
-    def may_move(self, statement: Assign) -> bool:
-        """Does it compute cells of an array of the program's own, and look nothing up for them?"""
+    def may_move(self, statement: Assign, known: Lookups) -> bool:
+        """Does it compute cells of an array of the program's own, and look up for them only what is known?"""
         is_own = statement.into.storage not in self.seen
-        return is_own and statement.accum is None and asks_nothing_first(statement, self.ranges)
+        return is_own and statement.accum is None and asks_nothing_first(statement, self.ranges, known)
 
 
 def _is_short(check: Check) -> bool:

@@ -35,7 +35,7 @@ from ...ir.tensor import Tensor
 from ...ir.walk import substitute
 from ..analysis.access import Distance, Range, Ranges, distances, is_injective, loads, loop_range, region
 from ..analysis.trips import at_points
-from .early import asks_nothing_first
+from .early import REACH, is_defined, looked_up
 
 __all__ = ["lower"]
 
@@ -77,9 +77,10 @@ class _Lowering:
 
     def body(self, body: tuple[Statement, ...]) -> Iterator[Stmt]:
         raises: list[Raise] = []
-        for statement in body:
+        for at, statement in enumerate(body):
             if isinstance(statement, Check):
-                yield from self.check(statement, raises)
+                start = at - len(raises)
+                yield from self.check(statement, raises, body[max(0, start - REACH) : start + 1])
                 continue
             yield from raises
             raises.clear()
@@ -101,12 +102,12 @@ class _Lowering:
                     yield Comment(text)
         yield from raises
 
-    def check(self, check: Check, raises: list[Raise]) -> Iterator[Stmt]:
+    def check(self, check: Check, raises: list[Raise], before: Sequence[Statement]) -> Iterator[Stmt]:
         """All conditions first, then one jump out of the kernel, so that the loops can be vectorised. Where
         checks stand together, jumps wait for later conditions that may be asked whatever comes out before:
-        then their loops become one."""
+        then their loops become one. What is looked up before, up to the first of them, they may look up."""
         own = self.own_loops(check, self.values)
-        if raises and not asks_nothing_first(own, self.ranges):
+        if raises and not (is_defined(own, self.ranges) and self.are_known(check, before)):
             yield from raises
             raises.clear()
         holds: Expr = own.condition
@@ -116,6 +117,11 @@ class _Lowering:
             yield from _nested(own.loops, (Update(every, own.condition, op("logical_and")),))
             holds = Local(every)
         raises.append(Raise(opposite(holds), own.exception, own.message, own.loc))
+
+    def are_known(self, check: Check, before: Sequence[Statement]) -> bool:
+        """Is all that it looks up also looked up before?"""
+        asked = looked_up((check,), self.ranges)
+        return not asked or asked.keys() <= looked_up(before, self.ranges).keys()
 
     def loop(self, loop: Loop) -> For:
         lo, hi = loop.lo.substitute(self.values), loop.hi.substitute(self.values)

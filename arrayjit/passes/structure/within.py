@@ -155,8 +155,8 @@ class _Known:
                 return (value, value) if not dtype.is_complex and math.isfinite(value) else None
             case Index(value=value):
                 found = value.bounds(self.ranges)
-            case Load(tensor=tensor) | Gather(tensor=tensor):
-                found = self.spans.get(tensor)
+            case Load(tensor=tensor) | Gather(tensor=tensor) if tensor.dtype is tensor.storage.dtype:
+                found = self.spans.get(tensor.storage)
             case Cast(arg=arg):
                 known = self.ends(arg)
                 found = None if known is None else converted(known, dtype)
