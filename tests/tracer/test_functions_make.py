@@ -291,10 +291,22 @@ def test_clip_computes_in_the_dtype_of_all_three(dtype: str) -> None:
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint64])
-def test_numbers_without_a_sign_that_fall_warn_of_nothing(dtype: type) -> None:
-    def falling(x: np.ndarray) -> np.ndarray:
-        return x + np.arange(5, 0, -1, dtype=dtype)
+@pytest.mark.parametrize("length", [5, 5000])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint32, np.uint64, np.int64])
+def test_numbers_that_fall_below_zero_and_those_without_a_sign(dtype: type, length: int) -> None:
+    last = max(0, 5 - length) if np.iinfo(dtype).min == 0 else -min(length, 90)
 
-    x = np.arange(5).astype(dtype)
+    def falling(x: np.ndarray) -> np.ndarray:
+        return x + np.arange(5, last, -1, dtype=dtype)
+
+    x = np.arange(5 - last).astype(dtype)
+    np.testing.assert_array_equal(arrayjit.jit(falling)(x), falling(x))
+
+
+@pytest.mark.parametrize("first", [2**64 - 9, 5000])
+def test_large_numbers_without_a_sign(first: int) -> None:
+    def falling(x: np.ndarray) -> np.ndarray:
+        return x + np.arange(first, first - 4000, -4, dtype=np.uint64)
+
+    x = np.arange(1000, dtype=np.uint64)
     np.testing.assert_array_equal(arrayjit.jit(falling)(x), falling(x))

@@ -264,7 +264,10 @@ def _default_dtype(value: Any) -> np.dtype[Any]:
 
 
 def _progression(length: int, dtype: DType, numbers: np.ndarray) -> SymbolicArray:
-    with np.errstate(over="ignore"):
+    if dtype.is_integer:
+        begin, second = (_wrapped(int(value)) for value in numbers[:2])
+        step = _wrapped(second - begin)
+    else:
         begin, step = numbers[0].item(), (numbers[1] - numbers[0] if dtype is not BOOL else numbers[1]).item()
 
     def cell(position: tuple[Affine, ...]) -> Expr:
@@ -280,6 +283,11 @@ def _progression(length: int, dtype: DType, numbers: np.ndarray) -> SymbolicArra
     if dtype.is_integer and length <= _KNOWN_LENGTH:
         trace.know(view.tensor, (np.arange(length) * step + begin).astype(dtype.numpy))
     return SymbolicArray(view, trace)
+
+
+def _wrapped(value: int) -> int:
+    """The int64 of the same bits: without a sign, or with fewer bits, it comes to the same numbers."""
+    return (value + 2**63) % 2**64 - 2**63
 
 
 def _ahead(count: Affine, begin: float, step: float, dtype: DType) -> Expr:
