@@ -17,13 +17,15 @@ from arrayjit.ir.code import Caps
 from arrayjit.ir.dtype import BOOL, F64
 from arrayjit.ir.expr import Apply, Expr, Load, Local, Variable, constant
 from arrayjit.ir.index import Affine, Symbol, affine
-from arrayjit.ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update
+from arrayjit.ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, Update
 from arrayjit.ir.ops import op
 from arrayjit.ir.params import ArrayParam
 from arrayjit.ir.tensor import Tensor
 from arrayjit.passes.bodies.hoist import hoist
 from arrayjit.passes.bodies.regroup import regroup
 from arrayjit.passes.bodies.settle import settle
+from arrayjit.passes.bodies.steady import steady
+from arrayjit.passes.schedule.threads import threads
 from arrayjit.passes.structure.directly import directly
 from arrayjit.passes.structure.forward import forward
 from arrayjit.passes.structure.fuse import fuse
@@ -125,6 +127,20 @@ def copied_sums(count: int) -> Kernel:
     return Kernel("sums", (ArrayParam(rows, "write"),), tuple(body))
 
 
+def stages(count: int) -> Kernel:
+    """Rows that go through so many temporaries, each made of the one before."""
+    rows, k = Tensor.of("rows", (900, 8), F64), Symbol("k")
+    body, placement, last = list[Stmt](), dict[Tensor, Place](), Load(rows, affine((k, 0)))
+    for _ in range(count):
+        made, i = Tensor.of("made", (8,), F64), Symbol("i")
+        value = Apply(op("floor"), (last,), F64)
+        body.append(For(i, Affine.of(0), Affine.of(8), (Store(made, affine((i,)), value),)))
+        placement[made], last = Place(PlaceKind.ARENA, "a row"), Load(made, affine((0,)))
+    body.append(Store(rows, affine((k, 0)), last))
+    loop = For(k, Affine.of(0), Affine.of(900), tuple(body))
+    return Kernel("stages", (ArrayParam(rows, "update"),), (loop,), placement)
+
+
 def chosen_factor(count: int) -> Kernel:
     """A loop that chooses a factor, which is used again after so many operations on the product."""
     cells, x, test = Tensor.of("x", (1,), F64), Variable("x", F64), Variable("test", BOOL)
@@ -174,10 +190,17 @@ def test_twice_the_program_takes_twice_the_work(make: Any, length: int) -> None:
 
 @pytest.mark.parametrize(
     ("step", "make"),
-    [(within, clipped), (directly, copied_sums), (regroup, chosen_factor)],
+    [
+        (within, clipped),
+        (directly, copied_sums),
+        (regroup, chosen_factor),
+        (steady, stages),
+        (threads, stages),
+    ],
 )
 def test_twice_the_statements_take_twice_the_work(step: Any, make: Callable[[int], Any]) -> None:
-    once, twice, four_times = (calls_in(partial(step, make(15 * factor), Caps())) for factor in (1, 2, 4))
+    caps = Caps(threads=2)
+    once, twice, four_times = (calls_in(partial(step, make(15 * factor), caps)) for factor in (1, 2, 4))
     assert four_times - twice < 2.4 * (twice - once)
 
 

@@ -124,17 +124,17 @@ class _Walk:
             return False
         if not all(storage in self.passing for storage in made) or not own.updates <= own.defined:
             return False
-        within, so_far = _touched(loop.body), _touched(earlier)
-        if any(within[storage] < self.touched[storage] or so_far[storage] for storage in made):
-            return False
-        if not made.isdisjoint(_stored(*(stmt for stmt in loop.body if stmt is not nest))):
-            return False
         free = changes.without(own)
         ends = (
             Index(Affine.of(end)) for stmt in inside if isinstance(stmt, For) for end in (stmt.lo, stmt.hi)
         )
         values = (value for stmt in inside for value in expressions(stmt))
-        return all(self.is_kept(value, free) for value in (*ends, *values))
+        if not all(self.is_kept(value, free) for value in (*ends, *values)):
+            return False
+        within, so_far = _touched(loop.body), _touched(earlier)
+        if any(within[storage] < self.touched[storage] or so_far[storage] for storage in made):
+            return False
+        return made.isdisjoint(_stored(*(stmt for stmt in loop.body if stmt is not nest)))
 
     def is_kept(self, value: Expr, changes: _Changes) -> bool:
         """Is a value that of all iterations, and can it be computed if there are none?"""

@@ -258,16 +258,16 @@ class _Sharing:
         found = carriers(loop, self.ranges)
         if found is None:
             return "an iteration hands values on to the next"
-        carried = found & self.given
-        carried |= {
-            tensor
-            for tensor in found - self.scratch
-            if self.uses[tensor] != here[tensor] or not is_private(tensor, loop.body)
-        }
+        own, carried = found - self.scratch, found & self.given
+        parts = [(stmt, counts((stmt,))) for stmt in loop.body] if own else []
+        for tensor in own - carried:
+            touching = [stmt for stmt, used in parts if tensor in used]
+            if self.uses[tensor] != here[tensor] or not is_private(tensor, touching):
+                carried |= {tensor}
         if carried:
             names = ", ".join(sorted(tensor.label for tensor in carried))
             return f"an iteration touches cells of {names} that another one writes"
-        return found - self.scratch
+        return own
 
     def more_balanced(self, loop: For) -> For | None:
         """A loop of few iterations with the loops in it shared instead, where these are large."""
