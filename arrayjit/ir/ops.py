@@ -138,10 +138,15 @@ def is_of_library(op: Op) -> bool:
     return any(spelling.startswith("libm") for spelling in op.llvm.values())
 
 
+CHOOSING = ("where", "rarely", "maximum", "minimum")
+"""Ops whose result is one of their operands."""
+
+
 @cache
 def divides_integers(op: Op, dtype: DType) -> bool:
     """Whether it divides operands of that type as integers, which not all of them can be."""
-    return dtype.is_integer and op.llvm.get(dtype.kind, "sdiv") in ("sdiv", "udiv", "srem", "urem")
+    spelled = "select" if op.name in CHOOSING else op.llvm.get(dtype.kind, "sdiv")
+    return dtype.is_integer and spelled in ("sdiv", "udiv", "srem", "urem")
 
 
 def _spelled(f: str = "", i: str = "", u: str = "", b: str = "") -> Mapping[Kind, str]:

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ..ir.expr import Apply, Expr, Gather, Load
-from ..ir.loops import Comment, Define, For, LoopKind, Store, Update, walk_statements
+from ..ir.loops import Bind, Comment, Define, For, LoopKind, Store, Update, walk_statements
 from ..ir.ops import Op, divides_integers
 from ..ir.walk import nodes_in
 from .bodies import changes
@@ -43,8 +43,8 @@ def masked_widths(loop: For, features: Collection[str]) -> tuple[int, ...]:
     """The widths in which a loop is printed that a vector of fewer lanes ends: its own, and one register's.
     None if that may not be, or is not worth it: the loop must be `masked`, have loops inside or go in
     lockstep, all that is read or written one number or neighbours, nothing accumulated in order, and nothing
-    that lanes of zeros would do harm to. What a loop appends is stored under a mask anyway, and sums in
-    lockstep end under one if they are `masked`."""
+    that lanes of zeros would do harm to; what is bound is one number for all lanes. What a loop appends is
+    stored under a mask anyway, and sums in lockstep end under one if they are `masked`."""
     if loop.kind is LoopKind.SEQUENTIAL:
         return (loop.lanes,)
     if ends_sums(loop, features):
@@ -55,7 +55,7 @@ def masked_widths(loop: For, features: Collection[str]) -> tuple[int, ...]:
     if loop.step != 1 or changes(loop.body):
         return ()
     inside, lanes = list(walk_statements(loop.body)), Lanes(loop.symbol, loop.step, loop.lanes)
-    if not all(isinstance(stmt, (Define, Update, Store, Comment, For)) for stmt in inside):
+    if not all(isinstance(stmt, (Define, Update, Store, Comment, For, Bind)) for stmt in inside):
         return ()
     stores = [stmt for stmt in inside if isinstance(stmt, Store)]
     if not stores or not (in_step or loop.masked or any(isinstance(stmt, For) for stmt in inside)):

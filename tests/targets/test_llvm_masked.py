@@ -10,7 +10,7 @@ from handmade import at, call, f64, loop, put, run, tensor_like, vector
 
 from arrayjit.ir.assign import ArrayParam
 from arrayjit.ir.dtype import F32, F64, I64
-from arrayjit.ir.expr import Cast, Const, Gather, Local, Variable
+from arrayjit.ir.expr import Cast, Const, Gather, Index, Local, Variable
 from arrayjit.ir.index import Affine, Symbol
 from arrayjit.ir.loops import Bind, Define, If, Kernel, LoopKind, Update
 from arrayjit.ir.ops import op
@@ -48,10 +48,38 @@ def test_so_many_columns_and_no_others_are_changed(dtype, lanes, columns):
     np.testing.assert_array_equal(cells, np.where(inside, before - totals, before))
 
 
+def integer(value):
+    return Const(value, I64)
+
+
 def stores(body, *arrays, cpu="avx512"):
     """The stores under masks in the code for a body."""
     kernel = Kernel("rest", tuple(ArrayParam(array, "update") for array in arrays), (body,))
     return LlvmTarget("sync_llvm", cpu).emit(kernel).payload.count("call void @llvm.masked.store")
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_extremes_of_integers_divide_nothing(name):
+    cells, most = np.arange(ROWS * 20).reshape(ROWS, 20) * 37 % 23, np.zeros(20, np.int64)
+    a, y = tensor_like("a", cells), tensor_like("y", most)
+    term = call(
+        "where", call("less", at(a, ROW, J), integer(7)), integer(1), call(name, at(a, ROW, J), integer(9))
+    )
+    body = summed(a, y, 13, 8, term=term)
+    assert stores(body, a, y) == 2
+    run([body], [], [(a, cells), (y, most)])
+
+
+def test_steps_may_bind_what_all_lanes_have():
+    cells, sums = np.arange(ROWS * 20).reshape(ROWS, 20) * 37 % 23, np.zeros(20, np.int64)
+    a, y, number = tensor_like("a", cells), tensor_like("y", sums), Symbol("number")
+    total = Variable("total", I64)
+    steps = (Bind(number, Index(Affine.of(ROW))), Update(total, at(a, number, J), op("add")))
+    body = (Define(total, Const(0, I64)), loop(ROW, ROWS, *steps), put(y, J, value=Local(total)))
+    columns = vector(J, 13, *body)
+    assert stores(columns, a, y) == 1
+    run([columns], [(a, cells)], [(y, sums)])
+    np.testing.assert_array_equal(sums[:13], cells.sum(axis=0)[:13])
 
 
 def test_only_processors_with_masks_use_them():
