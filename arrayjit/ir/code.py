@@ -100,9 +100,9 @@ class Caps:
     bytes one division lasts, of float32s and of float64s; `ahead` how far ahead lines are asked for, `pipes`
     what computes. With `pads`, grids that steps go through are copied to where their rows begin on
     boundaries. With `ends_masked`, to add lanes that a mask leaves out costs less than to guess wrong where a
-    row ends. With `transposes`, it costs less to transpose a few terms of rows in registers
-    whenever they are multiplied, a few times, than to keep a copy. Those `small_floats` are converted from
-    float32 and to it by instructions."""
+    row ends, and steps that look back a few of them go under masks, too. With `transposes`, it costs less to
+    transpose a few terms of rows in registers whenever they are multiplied, a few times, than to keep a copy.
+    Those `small_floats` are converted from float32 and to it by instructions."""
 
     vector_bytes: int = 32
     registers: int = 16

@@ -46,6 +46,7 @@ MACHINES = {
     "bypass": Caps(l3_bytes=40960),
     "cascade": Caps(threads=4, thread_work=1000),
     "contract": Caps(vector_bytes=16, l1_bytes=2048, l2_bytes=4096, l3_bytes=16384),
+    "distant": Caps(ends_masked=True),
     "down": Caps(l1_bytes=1024, l2_bytes=2048),
     "foresee": Caps(l2_bytes=1024, ahead=Ahead(further=512, chosen=True)),
     "fragments": Caps(gpu=GpuCaps(processors=4, tensor_cores=True), fast=("tf32",)),

@@ -46,6 +46,14 @@ def season(x, _):
     return x
 
 
+def comb(x, _):
+    """By as many steps as fill one register and part of another, for every dtype."""
+    for distance in (20, 47):
+        for t in range(distance, len(x)):
+            x[t] = x[t] + x[t - distance]
+    return x
+
+
 NEAR = [1, 2, 3, 7, 8, 9, 12, 15, 16, 17, 31, 33, 64, 100, 5]
 
 
@@ -60,6 +68,7 @@ NEAR = [1, 2, 3, 7, 8, 9, 12, 15, 16, 17, 31, 33, 64, 100, 5]
         (echo, [*NEAR, 0, *(-number for number in NEAR)], "fd"),
         (two_arrays, [*NEAR, 0, *(-number for number in NEAR)], "fd"),
         (season, [0], "fd"),
+        (comb, [0], "fdlh"),
     ],
 )
 def test_cells_are_as_step_by_step(function, numbers, dtypes, options):

@@ -19,9 +19,10 @@
 A step needs what the step `d` before it has made, so that spans of `d` steps may go side by side; all of them
 if `d` is 0 or less, since then a step reads what a later one overwrites. How far steps look back is often a
 number that is computed, such as the value of a coin or the length of an echo; it is asked for before the
-loop. Where it is one or two, steps hand on what they make in registers (`carry`). Positions that a body
-computes from the loop's symbol are written out: what vectors load are neighbours. Nothing is computed
-otherwise, so that both forms have the same bits.
+loop. Where it is one or two, steps hand on what they make in registers (`carry`); where it is a few
+registers, they go by `remainders` on CPUs that are quick under masks. Positions that a body computes from the
+loop's symbol are written out: what vectors load are neighbours. Nothing is computed otherwise, so that all
+forms have the same bits.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from ..analysis.repeats import HEAVY, weight
 from ..analysis.strides import affine_accesses, stride
 from ..analysis.trips import about, enter, greater, lesser
 from ..analysis.work import REGISTER_BYTES
+from .remainders import Remainders
 
 __all__ = ["distant"]
 
@@ -76,7 +78,7 @@ def distant(kernel: Kernel, caps: Caps) -> Kernel:
         if loop.kind in WITH_LANES:
             return (loop,)
         enter(loop, ranges)
-        found = _Steps.of(loop, ranges)
+        found = _Steps.of(loop, ranges, caps)
         if found is None:
             return None
         seen = Seen(loop, (), next(iter(locations(loop.body)), None))
@@ -94,9 +96,10 @@ class _Steps:
     numbers: Sequence[Bind]
     apart: Affine
     loop: For
+    remainders: Remainders | None
 
     @staticmethod
-    def of(loop: For, ranges: Ranges) -> _Steps | None:
+    def of(loop: For, ranges: Ranges, caps: Caps) -> _Steps | None:
         """None where steps cannot go side by side, or it would not pay."""
         if loop.kind is not LoopKind.SEQUENTIAL or abs(loop.step) != 1 or weight(loop.body) > HEAVY:
             return None
@@ -118,11 +121,24 @@ class _Steps:
         if steps == ZERO and not positions.symbols:
             return None
         side_by_side = replace(upwards, kind=LoopKind.LOCKSTEP, lanes=lanes)
-        return _Steps(positions.numbers(), steps, side_by_side)
+        remainders = Remainders.of(side_by_side, steps, apart) if caps.ends_masked else None
+        return _Steps(positions.numbers(), steps, side_by_side, remainders)
 
     def in_two_forms(self, loop: For) -> Iterator[Stmt]:
         """What tells how far back steps look, and the choice by that."""
         yield from self.numbers
+        near = self.remainders
+        if near is None:
+            yield from self.by_distance(loop)
+            return
+        condition = near.condition()
+        if condition is None:
+            yield from near.statements()
+        else:
+            yield If(condition, (*near.statements(),), (*self.by_distance(loop),))
+
+    def by_distance(self, loop: For) -> Iterator[Stmt]:
+        """In spans, or as it was where steps look back less than a register."""
         if self.apart == ZERO:
             yield from copy_body((self.loop,), {}, {})
         elif self.apart.is_constant:
