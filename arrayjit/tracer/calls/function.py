@@ -142,7 +142,9 @@ def _traced(
     namespace = Namespace(trace, function)
     with recording(trace):
         leaves, structure = _run(function, arguments, namespace, trace)
-        require_portions(trace, [leaf.cells for leaf in leaves])
+        results = [leaf.cells for leaf in leaves]
+        require_portions(trace, results)
+        trace.layouts.require_sharing(results)
         sizes = _sizes(leaves, trace)
     forget_unused(trace, leaves)
     parameters = arguments.parameters()

@@ -19,8 +19,9 @@ from ...ir.ops import op
 from ..record.registry import implements, method
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray, describe
-from ..values.elementwise import as_array, broadcast, cast, elementwise, operand_at
+from ..values.elementwise import as_array, broadcast, cast, elementwise, laid, operand_at
 from ..values.extents import agree, known_number, numbers, product, same_shape, shape_text
+from ..values.layout import shape_order
 from .adopted import numpy_program
 from .joining import stack
 from .operands import (
@@ -339,9 +340,11 @@ def cross(
         _refuse_vectors("incompatible dimensions for cross product\n(dimension must be 2 or 3)", left, right)
     if sizes == (2, 2):
         flat_result = _component(left, right, sizes, 0, 1)
-        return SymbolicArray(flat_result.cells, flat_result.record)
+        result = SymbolicArray(flat_result.cells, flat_result.record)
+        return laid(result, shape_order(result.ndim, "C"))
     parts = [_component(left, right, sizes, *pair) for pair in ((1, 2), (2, 0), (0, 1))]
-    return stack(parts, axis_of(axisc, max(left.ndim, right.ndim)))
+    along, rank = axis_of(axisc, max(left.ndim, right.ndim)), max(left.ndim, right.ndim)
+    return laid(stack(parts, along), (*(axis for axis in range(rank) if axis != along), along))
 
 
 @implements(np.linalg.cross)

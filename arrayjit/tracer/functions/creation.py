@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import islice
 from typing import Any
@@ -139,16 +139,14 @@ def _full(shape: Sequence[Any], fill_value: Any, dtype: Any, order: Sequence[int
 def zeros_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> SymbolicArray:
-    extents, kind, memory = _like(a, dtype, order, shape)
-    return _filled(extents, 0, kind, memory)
+    return _like(a, dtype, order, shape, lambda extents, kind, memory: _filled(extents, 0, kind, memory))
 
 
 @implements(np.ones_like)
 def ones_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> SymbolicArray:
-    extents, kind, memory = _like(a, dtype, order, shape)
-    return _filled(extents, 1, kind, memory)
+    return _like(a, dtype, order, shape, lambda extents, kind, memory: _filled(extents, 1, kind, memory))
 
 
 @implements(np.empty_like)
@@ -162,8 +160,10 @@ def empty_like(
     *,
     device: Any = None,
 ) -> SymbolicArray:
-    extents, kind, memory = _like(prototype, dtype, order, shape)
-    return unwritten(extents, kind, "empty", memory)
+    def empty_array(extents: tuple[Affine, ...], kind: DType, memory: Order) -> SymbolicArray:
+        return unwritten(extents, kind, "empty", memory)
+
+    return _like(prototype, dtype, order, shape, empty_array)
 
 
 @implements(np.full_like)
@@ -177,18 +177,28 @@ def full_like(
     *,
     device: Any = None,
 ) -> SymbolicArray:
-    extents, kind, memory = _like(a, dtype, order, shape)
-    return _full(extents, fill_value, kind.numpy, memory)
+    def full_array(extents: tuple[Affine, ...], kind: DType, memory: Order) -> SymbolicArray:
+        return _full(extents, fill_value, kind.numpy, memory)
+
+    return _like(a, dtype, order, shape, full_array)
 
 
-def _like(a: Any, dtype: Any, order: str, shape: Any) -> tuple[tuple[Affine, ...], DType, Order]:
-    """The shape, the dtype and the memory order of a `_like` form."""
+def _like(
+    a: Any,
+    dtype: Any,
+    order: str,
+    shape: Any,
+    make: Callable[[tuple[Affine, ...], DType, Order], SymbolicArray],
+) -> SymbolicArray:
+    """What a `_like` form makes of a shape, a dtype and a memory order."""
     array = as_array(a)
     extents = array.cells.shape if shape is None else shape_of(shape)
     memory = copy_order(array.cells, order)
     if len(extents) != array.ndim:
         memory = shape_order(len(extents), order)
-    return extents, element_type(dtype, array.element_type), memory
+    result = make(extents, element_type(dtype, array.element_type), memory)
+    array.record.layouts.follow(result.cells, array.cells)
+    return result
 
 
 @creates(np.arange)
@@ -385,7 +395,9 @@ def array(
     refuse("np.array", _FIX, like=like)
     order = order or "K"
     result = _as_typed(object, dtype, order)
-    is_fit = is_laid_out(result.cells, order)
+    is_fit, asked = is_laid_out(result.cells, order), result
+    if order == "A" or copy is False:
+        result.record.layouts.require_numpys(result.cells)
     if copy is False and not (is_fit and result is object):
         raise ShapeError(
             "Unable to avoid copy while creating an array as requested.",
@@ -395,6 +407,8 @@ def array(
     is_users = result is object or type(object) in (np.ndarray, np.memmap)
     if not is_fit or (copy is True and is_users):
         result = _fresh(result, result.element_type, order)
+    if order != "K" and copy is not True:
+        result.record.layouts.doubt(asked.cells, result.cells)
     return insert_axes(result, range(ndmin - result.ndim)) if ndmin > result.ndim else result
 
 

@@ -20,9 +20,10 @@ from ..loops.control import cond
 from ..record.registry import implements, method
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray
-from ..values.elementwise import as_array, cast, elementwise, operand_at
+from ..values.elementwise import as_array, cast, elementwise, laid, operand_at
 from ..values.extents import as_expr, most
 from ..values.integer import number, python_int
+from ..values.layout import shape_order
 from .adopted import numpy_program
 from .joining import stack
 from .operands import axes_of, axis_of, deliver, require_real, require_row
@@ -127,7 +128,8 @@ def isin(
     else:
         found = _compared_or_searched(cast(array, from_numpy(dtype)), cast(wanted, from_numpy(dtype)))
     result = elementwise(op("logical_not"), found) if invert else found
-    return SymbolicArray(result.cells, result.record)
+    found = SymbolicArray(result.cells, result.record)
+    return laid(found, shape_order(found.ndim, "C"))
 
 
 def _compared(array: SymbolicArray, wanted: SymbolicArray) -> Any:

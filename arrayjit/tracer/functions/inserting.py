@@ -21,9 +21,10 @@ from ..indices.indexing import getitem
 from ..record.registry import implements
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray, describe
-from ..values.elementwise import as_array, as_stored, cast, elementwise, is_traced
+from ..values.elementwise import as_array, as_stored, cast, elementwise, is_traced, laid
 from ..values.extents import require_at_least
 from ..values.integer import SymbolicInt, python_int
+from ..values.layout import copy_order
 from ..values.numbers import integer_of
 from .adopted import numpy_program
 from .joining import concatenate, length_of, slab
@@ -44,6 +45,14 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> SymbolicArray:
         array, axis = flat(array), 0
     along = axis_of(axis, array.ndim)
     obj = _one_of(_places(obj))
+    order = copy_order(array.cells, "A")
+    if not isinstance(obj, (int, slice)) and not _is_known_late(obj):
+        others = copy_order(array.cells, "K")
+        order = (along, *(axis for axis in others if axis != along))
+    return laid(_without(array, obj, along), order)
+
+
+def _without(array: SymbolicArray, obj: Any, along: int) -> SymbolicArray:
     extent = array.cells.shape[along]
     if type(obj) is int and not extent.is_constant:
         return concatenate(_around(array, along, obj, 1), along)
@@ -62,7 +71,11 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> SymbolicArray:
     given = as_array(as_stored(values, array.element_type, current_trace()))
     if axis is None:
         array, axis = flat(array), 0
-    along = axis_of(axis, array.ndim)
+    result = _with(array, obj, given, axis_of(axis, array.ndim))
+    return laid(result, copy_order(array.cells, "A"))
+
+
+def _with(array: SymbolicArray, obj: Any, given: SymbolicArray, along: int) -> SymbolicArray:
     given = insert_axes(given, range(array.ndim - given.ndim))
     obj = _places(obj)
     if type(obj) is np.ndarray and obj.dtype == bool:

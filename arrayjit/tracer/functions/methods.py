@@ -45,9 +45,12 @@ def astype(
             fix="use casting='unsafe' (the default)",
         )
     kind = from_numpy(target)
-    if not copy and kind is self.element_type and is_laid_out(self.cells, order):
-        return self
-    return cast(self, kind, order)
+    if copy or kind is not self.element_type:
+        return cast(self, kind, order)
+    result = self if is_laid_out(self.cells, order) else cast(self, kind, order)
+    if order != "K":
+        self.record.layouts.doubt(self.cells, result.cells)
+    return result
 
 
 @method("copy")

@@ -86,6 +86,7 @@ class Flags:
         flag = _FLAG_OF.get(name) or self._refuse(name, "ask before the call")
         if flag == "WRITEABLE":
             return bool(array.cells.writeable) and not array.is_scalar
+        array.record.layouts.require_numpys(array.cells)
         answers = {order: is_laid_out(array.cells, order) for order in "CF" if flag in (order, "FNC", "FORC")}
         match flag:
             case "FNC":

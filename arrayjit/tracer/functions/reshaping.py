@@ -55,7 +55,9 @@ def ravel(a: Any, order: str = "C") -> SymbolicArray:
     array = as_array(a)
     if order == "K" or is_laid_out(array.cells, order):
         return _one_axis(array, order)
-    return flat_copy(array, order)
+    result = flat_copy(array, order)
+    array.record.layouts.doubt(array.cells, result.cells)
+    return result
 
 
 @method("flatten")
@@ -79,6 +81,8 @@ def flat(array: SymbolicArray) -> SymbolicArray:
 
 
 def _one_axis(array: SymbolicArray, order: str) -> SymbolicArray:
+    if order in ("A", "K"):
+        array.record.layouts.require_numpys(array.cells)
     if order == "K":
         strides = _strides(array)
         array = permuted(array, sorted(range(array.ndim), key=lambda axis: -abs(strides[axis])))
@@ -142,6 +146,7 @@ def _resolved_order(array: SymbolicArray, order: str) -> str:
         return order
     if order != "A":
         refuse("reshape", "use order='C', 'F' or 'A'", order=order)
+    array.record.layouts.require_numpys(array.cells)
     return "F" if is_laid_out(array.cells, "F") and not is_laid_out(array.cells, "C") else "C"
 
 
@@ -154,8 +159,13 @@ def _strides(array: SymbolicArray) -> tuple[int, ...]:
 def _reshaped(array: SymbolicArray, wanted: tuple[Affine, ...], may_copy: Any) -> SymbolicArray:
     if may_copy is True:
         array = copy(array, "C")
+    layouts = array.record.layouts
+    if may_copy is False:
+        layouts.require_numpys(array.cells)
     result = _without_copy(array, wanted)
     if result is not None:
+        if result.cells.tensor is not array.cells.tensor:
+            layouts.doubt(array.cells, result.cells)
         return result
     if may_copy is False:
         raise ShapeError(
@@ -166,6 +176,7 @@ def _reshaped(array: SymbolicArray, wanted: tuple[Affine, ...], may_copy: Any) -
         )
     result = _without_copy(copy(array, "C"), wanted)
     assert result is not None, "a fresh array is contiguous"
+    layouts.doubt(array.cells, result.cells)
     return result
 
 

@@ -12,7 +12,8 @@ from ...ir.ops import op
 from ..record.registry import implements, method
 from ..record.trace import user_location
 from ..values.array import SymbolicArray
-from ..values.elementwise import as_array, cast, elementwise
+from ..values.elementwise import as_array, cast, elementwise, laid
+from ..values.layout import copy_order
 from .operands import deliver
 
 __all__ = ["round_"]
@@ -21,7 +22,14 @@ __all__ = ["round_"]
 @implements(np.round, np.around)
 @method("round")
 def round_(a: Any, decimals: int = 0, out: Any = None) -> SymbolicArray:
+    """To decimals, into an array that lies as Fortran's do if the given one does, else as C's do."""
     array = as_array(a)
+    is_scaled = decimals < 0 or (decimals > 0 and array.element_type.is_inexact)
+    order = copy_order(array.cells, "A" if is_scaled else "K")
+    return deliver(laid(_rounded(array, decimals), order), out)
+
+
+def _rounded(array: SymbolicArray, decimals: int) -> SymbolicArray:
     dtype = array.element_type
     if dtype is BOOL and decimals:
         operation = "multiply" if decimals > 0 else "divide"
@@ -32,16 +40,16 @@ def round_(a: Any, decimals: int = 0, out: Any = None) -> SymbolicArray:
         )
     if not dtype.is_inexact and dtype is not BOOL:
         if decimals >= 0:
-            return deliver(elementwise(op("positive"), array), out)
+            return elementwise(op("positive"), array)
         array = elementwise(op("divide"), array, float(10**-decimals))
         scaled = elementwise(op("multiply"), elementwise(op("rint"), array), float(10**-decimals))
-        return deliver(cast(scaled, dtype), out)
+        return cast(scaled, dtype)
     if decimals == 0:
-        return deliver(elementwise(op("rint"), array), out)
+        return elementwise(op("rint"), array)
     before, after = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
     factor = float(10 ** abs(decimals))
     scaled = elementwise(op("rint"), elementwise(op(before), array, factor))
-    return deliver(elementwise(op(after), scaled, factor), out)
+    return elementwise(op(after), scaled, factor)
 
 
 @implements(np.fix)

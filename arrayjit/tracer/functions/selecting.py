@@ -19,6 +19,7 @@ from ..indices.gathering import gather
 from ..indices.indexing import getitem, setitem
 from ..record.registry import implements, method
 from ..record.trace import current_trace, user_location
+from ..record.view import View
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import (
     Operand,
@@ -29,12 +30,13 @@ from ..values.elementwise import (
     constant_array,
     copy,
     elementwise,
+    laid,
     operand_at,
     views_of,
 )
 from ..values.extents import ZERO, numbers, require_at_least
 from ..values.fitting import ALL_MUST_FIT, check_fits
-from ..values.layout import is_laid_out, kept_order
+from ..values.layout import copy_order, is_laid_out, kept_order
 from ..values.numbers import integer_of
 from .operands import (
     axis_of,
@@ -189,7 +191,8 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> SymbolicArray:
         index[along] = operand_at(counted, position, I64)
         return gather(array.cells, index)
 
-    return result_of(current_trace().compute(shape, array.element_type, cell, label="taken"))
+    result = result_of(current_trace().compute(shape, array.element_type, cell, label="taken"))
+    return laid(result, kept_order(result.ndim, [positions.cells])) if result.ndim else result
 
 
 @implements(np.select)
@@ -292,7 +295,9 @@ def _triangular(array: SymbolicArray, k: Affine, *, lower: bool) -> SymbolicArra
         return Apply(op("where"), (triangle(position, k), *cases), dtype)
 
     trace = current_trace()
-    return SymbolicArray(trace.compute(array.cells.shape, dtype, cell, label="triangle"), trace)
+    cells = trace.compute(array.cells.shape, dtype, cell, label="triangle")
+    mask = View.fresh("mask", array.cells.shape[-2:], BOOL)
+    return laid(SymbolicArray(cells, trace), kept_order(array.ndim, [mask, array.cells]))
 
 
 @implements(np.nan_to_num)
@@ -313,7 +318,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     result = elementwise(op("where"), elementwise(op("equal"), array, -np.inf), low, result)
     result = elementwise(op("where"), elementwise(op("isnan"), array), nan, result)
     result = cast(result, array.element_type)
-    return result if copy else deliver(result, array)
+    return laid(result, copy_order(array.cells, "K")) if copy else deliver(result, array)
 
 
 @implements(np.isclose)

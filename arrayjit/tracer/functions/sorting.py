@@ -24,9 +24,10 @@ from ..record.registry import implements, method
 from ..record.trace import Body, current_trace, user_location
 from ..record.view import View
 from ..values.array import SymbolicArray
-from ..values.elementwise import as_array, copy
+from ..values.elementwise import as_array, copy, laid
 from ..values.extents import most, product
 from ..values.integer import python_int
+from ..values.layout import copy_order
 from .adopted import numpy_program
 from .digits import sort_by_digits, work_of_digits
 from .exchanges import places_by_exchanges, sort_by_exchanges, work_of_exchanges
@@ -54,8 +55,7 @@ many float64 numbers take a third of the time that digits take."""
 def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> SymbolicArray:
     refuse("np.sort", _NO_FIELDS, order=order)
     if as_array(a).element_type.is_complex:
-        by_parts: SymbolicArray = _sorted_by_parts(a, axis)
-        return by_parts
+        return _laid_like(_sorted_by_parts(a, axis), as_array(a))
     rows, array, along = _rows(a, axis)
     dtype = array.element_type
     by_places = _is_stable(kind, stable) and dtype.is_float
@@ -72,7 +72,12 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable:
 
     work = partial(_work_of_sorting, rows, by_places)
     order = _Order(rows, key_of_equals if by_places else key, dtype, cell, work)
-    return _in_part(order, array, along, whole)
+    return _laid_like(_in_part(order, array, along, whole), array)
+
+
+def _laid_like(result: SymbolicArray, array: SymbolicArray) -> SymbolicArray:
+    """NumPy sorts a copy of the array, which lies as that does."""
+    return result if result.ndim < 2 else laid(result, copy_order(array.cells, "K"))
 
 
 @method("sort")
@@ -241,7 +246,8 @@ def divided(a: Any, kth: Any, axis: Any, *, places: bool) -> SymbolicArray | Non
         return divide(keys, ranks[0], dtype, rows.cells.load, lambda key: cell_of(key, dtype))
 
     dtype, cell = (I64, place_itself) if places else (array.element_type, cell_there)
-    return _in_part(_Order(rows, key, dtype, cell, lambda: work), array, along, whole)
+    result = _in_part(_Order(rows, key, dtype, cell, lambda: work), array, along, whole)
+    return result if places else _laid_like(result, array)
 
 
 def ranked(a: Any, ranks: Sequence[int]) -> SymbolicArray:

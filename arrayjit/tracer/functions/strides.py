@@ -38,6 +38,7 @@ def as_strided(
     """The view of such a shape from the array's first cell on, with so many bytes between neighbours. One
     that shows a cell more than once is read only. Raises NumberError for what lies outside of the memory."""
     array = as_array(x)
+    array.record.layouts.require_numpys(array.cells)
     wanted = array.cells.shape if shape is None else shape_of(shape)
     extents = numbers(wanted, "the shape of a view of other strides")
     steps = _steps(array) if strides is None else _in_elements(array, strides)
@@ -58,6 +59,7 @@ def as_strided(
 
 
 def _steps(array: SymbolicArray) -> tuple[int, ...]:
+    array.record.layouts.require_numpys(array.cells)
     numbers(array.cells.shape, _KNOWN)
     steps = array.cells.element_strides()
     assert steps is not None, "tensors have constant shapes"

@@ -13,7 +13,9 @@ from ...ir.ops import op
 from ..record.trace import Trace
 from ..record.view import View
 from ..values.array import SymbolicArray
-from ..values.elementwise import broadcast
+from ..values.elementwise import broadcast, laid
+from ..values.extents import ZERO
+from ..values.layout import Order, copy_order, kept_order
 from .keys import Item, Many, New, Point, Span, Steps
 
 __all__ = ["chosen_shape", "gather", "gathered", "part"]
@@ -106,4 +108,20 @@ def gathered(array: SymbolicArray, items: Sequence[Item], trace: Trace) -> Symbo
                     index.append(at_place(picked))
         return gather(array.cells, index)
 
-    return SymbolicArray(trace.compute(shape, array.element_type, cell), trace, is_scalar=not shape)
+    cells = trace.compute(shape, array.element_type, cell)
+    result = SymbolicArray(cells, trace, is_scalar=not shape)
+    return result if not shape else laid(result, _numpys_order(array, items, len(common), before))
+
+
+def _numpys_order(array: SymbolicArray, items: Sequence[Item], chosen: int, before: int) -> Order:
+    """The axes that are chosen, then the others in the order of the array. If there are no others, the chosen
+    ones are in that of the arrays that choose."""
+    kept = [item if isinstance(item, (Span, New)) else Point(ZERO) for item in items]
+    others = copy_order(part(array.cells, kept), "K")
+    choosing: Order = tuple(range(chosen))
+    if not others:
+        choosing = kept_order(chosen, [item.cells for item in items if isinstance(item, Many) and item.cells])
+    return (
+        *(before + axis for axis in choosing),
+        *(axis if axis < before else axis + chosen for axis in others),
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Union
 
 import numpy as np
@@ -21,7 +22,7 @@ from ...ir.expr import Apply, Const, Expr, Index, Load
 from ...ir.index import Affine, Extent, affine
 from ...ir.ops import Op, op
 from ..record.retrace import Origin
-from ..record.trace import Trace, user_location
+from ..record.trace import Trace, tensor_like, user_location
 from ..record.view import View
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_operand, constant_array, is_traced, operand_at
@@ -82,15 +83,17 @@ class Steps:
 @frozen_by_identity
 class Many:
     """Cells of an axis chosen by an array of integers in range: `at` has the one at a place of the shape that
-    all such arrays of a key broadcast to."""
+    all such arrays of a key broadcast to. `cells` are those of the array, if it is one."""
 
     shape: tuple[Affine, ...]
     at: Callable[[tuple[Affine, ...]], Expr]
+    cells: View | None = None
 
     @staticmethod
     def computed(positions: SymbolicArray) -> Many:
         """Positions that the program computes."""
-        return Many(positions.cells.shape, lambda place: operand_at(positions, place, I64))
+        shape, cells = positions.cells.shape, positions.cells
+        return Many(shape, lambda place: operand_at(positions, place, I64), cells)
 
     @staticmethod
     def constant(positions: np.ndarray, trace: Trace) -> Many:
@@ -105,7 +108,7 @@ class Many:
             own = place[len(place) - len(steps) :]
             return Index(sum((part * step for part, step in zip(own, steps, strict=True)), Affine.of(start)))
 
-        return Many(affine(positions.shape), at)
+        return Many(affine(positions.shape), at, View.whole(tensor_like(positions, "positions")))
 
 
 def _counting(positions: np.ndarray) -> tuple[int, list[int]] | None:
@@ -212,7 +215,7 @@ def _items(array: SymbolicArray, axis: int, part: Any, trace: Trace, counts: boo
         return [_constant_positions(part, extent, axis, trace)]
     if type(part) is SymbolicArray and not part.is_scalar and part.weak is None:
         require_integers(part, _VALID)
-        return [Many.computed(within(part, extent, axis))]
+        return [replace(Many.computed(within(part, extent, axis)), cells=part.cells)]
     position = as_affine(part, trace)
     if position is not None:
         return [_point(position, extent, axis, trace)]

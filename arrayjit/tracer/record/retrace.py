@@ -92,7 +92,8 @@ class Turn:
 class Decisions:
     """The loops to unroll, where others turn, how many iterations of them to record together, and the facts
     about arguments to compile in, each with its reason; and what to make of arrays that are made in part.
-    Those that are `rolled` have few iterations, and are unrolled only if something needs it."""
+    Those that are `rolled` have few iterations, and are unrolled only if something needs it. Whether arrays
+    lie `as_numpys_lie` where others would take less."""
 
     unrolled: Mapping[Site, Reason] = field(default_factory=dict)
     baked: Mapping[Fact, Reason] = field(default_factory=dict)
@@ -100,6 +101,7 @@ class Decisions:
     together: Mapping[Site, tuple[int, Reason]] = field(default_factory=dict)
     portions: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     rolled: frozenset[Site] = frozenset()
+    as_numpys_lie: bool = False
 
     def with_more(self, retrace: Retrace) -> Decisions:
         return Decisions(
@@ -112,6 +114,7 @@ class Decisions:
             {**self.together, **retrace.together},
             {**self.portions, **retrace.portions},
             self.rolled | retrace.rolled,
+            self.as_numpys_lie or retrace.as_numpys_lie,
         )
 
     def without_rolled(self) -> Decisions:
@@ -133,6 +136,7 @@ class Retrace(BaseException):
         together: Mapping[Site, tuple[int, Reason]] | None = None,
         portions: Mapping[int, tuple[int, int]] | None = None,
         rolled: frozenset[Site] = frozenset(),
+        as_numpys_lie: bool = False,
     ) -> None:
         super().__init__()
         self.unroll = unroll or {}
@@ -141,6 +145,7 @@ class Retrace(BaseException):
         self.together = together or {}
         self.portions = portions or {}
         self.rolled = rolled
+        self.as_numpys_lie = as_numpys_lie
 
 
 class Origins(Protocol):

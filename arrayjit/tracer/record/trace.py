@@ -37,6 +37,7 @@ from .current import CURRENT_TRACE, location_of, tracing, user_location
 from .facts import Argument
 from .foreign import element_strides
 from .handling import require_goes_on
+from .layouts import Layouts
 from .lengths import Lengths
 from .limits import Limits
 from .resident import Resident, layout_of
@@ -111,6 +112,7 @@ class Trace:
         self._recorded = 0
         self._origins: dict[Symbol | Tensor, Origin] = {}
         self.lengths = Lengths()
+        self.layouts = Layouts(decisions.as_numpys_lie)
         self._extents: dict[Tensor, tuple[Affine, ...]] = {}
         self._ends: dict[Symbol, tuple[Affine, Affine]] = {}
         self._gone: dict[Symbol | Tensor, Site | Reason] = {}
@@ -161,6 +163,7 @@ class Trace:
             storage = statement.into.storage
             self._written.add(storage)
             self._separate(storage)
+            self.layouts.written(statement)
             known = self._known.pop(storage, None)
             if self._origins.pop(storage, None) is not None or known is not None:
                 self._rewritten.append(storage)

@@ -33,7 +33,7 @@ from .array import PythonNumber, SymbolicArray, describe
 from .extents import ONE, ZERO, is_at_least, is_repeatable, same_shape, shape_text, shape_texts
 from .fitting import Operand, check_fits, check_stored, limits, literal_of
 from .integer import SymbolicInt
-from .layout import copy_order, kept_order
+from .layout import Order, copy_order, kept_order, lies_in
 from .numbers import as_scalar
 from .rows import LISTS, Rows, rows_of, table_of
 
@@ -53,6 +53,7 @@ __all__ = [
     "elementwise",
     "is_traced",
     "items_of",
+    "laid",
     "operand_at",
     "shape_of",
     "store",
@@ -278,6 +279,19 @@ def store(
 def copy(array: SymbolicArray, order: str = "K") -> SymbolicArray:
     """A fresh array with the same cells, in NumPy's `order`."""
     return cast(array, array.element_type, order)
+
+
+def laid(array: SymbolicArray, order: Order) -> SymbolicArray:
+    """An array of its own that NumPy lays in `order`: a copy where it lies otherwise and the program can tell
+    the difference."""
+    trace = array.record
+    if lies_in(array.cells, order):
+        return array
+    if trace.layouts.are_numpys:
+        cells = trace.compute(array.cells.shape, array.element_type, array.load, order=order)
+        return SymbolicArray(cells, trace)
+    trace.layouts.differ(array.cells)
+    return array
 
 
 def cast(array: SymbolicArray, dtype: DType, order: str = "K") -> SymbolicArray:

@@ -14,7 +14,16 @@ from ...ir.index import Affine
 from ..record.view import View
 from .extents import ONE, ZERO, is_at_least, numbers
 
-__all__ = ["Order", "contiguity", "copy_order", "is_laid_out", "joined_order", "kept_order", "shape_order"]
+__all__ = [
+    "Order",
+    "contiguity",
+    "copy_order",
+    "is_laid_out",
+    "joined_order",
+    "kept_order",
+    "lies_in",
+    "shape_order",
+]
 
 Order = tuple[int, ...]
 Steps = tuple[Union[int, None], ...]
@@ -56,6 +65,12 @@ def is_laid_out(view: View, order: str) -> bool:
     if None in answers and True not in answers:
         numbers(view.shape, "an extent on which depends whether this line makes a copy")
     return any(answers)
+
+
+def lies_in(view: View, order: Order) -> bool:
+    """Whether the axes of an array of its own lie in the order, as far as they have neighbours."""
+    known = _known(view)
+    return _descends([known[axis] for axis in order])
 
 
 def contiguity(view: View, order: str) -> bool | None:
@@ -113,7 +128,7 @@ def _common_order(rank: int, operands: Sequence[Steps]) -> Order:
     return tuple(reversed(ordered))
 
 
-def _descends(steps: Steps) -> bool:
+def _descends(steps: Sequence[int | None]) -> bool:
     given = [step for step in steps if step is not None]
     return given == sorted(given, reverse=True)
 

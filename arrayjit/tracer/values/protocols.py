@@ -109,6 +109,7 @@ def _order(order: Any, inputs: Sequence[Any]) -> str:
 def _is_fortran(array: SymbolicArray | np.ndarray) -> bool:
     if isinstance(array, np.ndarray):
         return bool(array.flags.f_contiguous)
+    array.record.layouts.require_numpys(array.cells)
     return contiguity(array.cells, "F") is True
 
 
