@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..ir.code import Caps
 from ..late import Late
 from ..settings import num_threads
-from .target import HostTarget
+from .host_target import HostTarget
 
 if TYPE_CHECKING:
     from ..ir.loops import Kernel

@@ -9,7 +9,7 @@ from ..ir.code import Caps
 from ..late import Late
 from ..settings import debugger_wanted, num_threads
 from .host import Cpu
-from .target import HostTarget
+from .host_target import HostTarget
 
 if TYPE_CHECKING:
     from ..ir.loops import Kernel

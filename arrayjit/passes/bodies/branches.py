@@ -4,7 +4,8 @@
         u = add(c, 1)                  ->           v = where(t, u, c)
         c = u                                       c = v
 
-A branch stays that computes much, or what need not exist where it is not taken.
+A branch stays that computes much, or what need not exist where it is not taken. A local that both sides gave
+its first value is defined by the choice.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ...ir.conditions import one_of
 from ...ir.expr import Apply, Const, Expr, Gather, Load, Local, Variable, constant, dtype_of
 from ...ir.loops import Comment, Define, For, If, Stmt, Store, Update
 from ...ir.ops import OPS
-from ...ir.walk import rewrite_expressions, transform, walk
+from ...ir.walk import locals_used, rewrite_expressions, transform, variables, walk
 from ..analysis.access import Ranges, loads
 from ..analysis.costs import cost_of_nodes
 from ..analysis.inside import exists
@@ -50,7 +51,26 @@ def without_branches(body: tuple[Stmt, ...], ranges: Ranges) -> tuple[Stmt, ...]
                 out += chosen
             case _:
                 out.append(stmt)
-    return tuple(out)
+    return _at_once(out)
+
+
+def _at_once(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    """A body in which no local is defined by a number that another takes the place of before it is read."""
+    out: list[Stmt | None] = []
+    unread: dict[Variable, int] = {}
+    for stmt in body:
+        match stmt:
+            case Update(variable=variable, accum=None, value=value) if variable in unread.keys() - variables(
+                value
+            ):
+                out[unread.pop(variable)] = None
+                stmt = Define(variable, value)
+        for used in locals_used((stmt,)):
+            unread.pop(used, None)
+        if isinstance(stmt, Define):
+            unread[stmt.variable] = len(out)
+        out.append(stmt)
+    return tuple(stmt for stmt in out if stmt is not None)
 
 
 @frozen

@@ -101,9 +101,11 @@ def braid(kernel: Kernel, caps: Caps) -> Kernel:
         return _in_blocks(loop, chains, rows, apart)
 
     body = rewrite_loops(_one_beside_another(kernel.body, caps, notes), together)
-    gone = kernel.placement.keys() - counts(body).keys() if placement else ()
-    left = {tensor: place for tensor, place in kernel.placement.items() if tensor not in gone}
-    return replace(kernel, placement=left).with_body(body, notes, placement)
+    if placement:
+        used = counts(body)
+        left = {tensor: place for tensor, place in kernel.placement.items() if tensor in used}
+        kernel = replace(kernel, placement=left)
+    return kernel.with_body(body, notes, placement)
 
 
 def _one_beside_another(body: tuple[Stmt, ...], caps: Caps, notes: list[str]) -> tuple[Stmt, ...]:
