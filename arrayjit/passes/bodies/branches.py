@@ -60,11 +60,12 @@ def _at_once(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
     unread: dict[Variable, int] = {}
     for stmt in body:
         match stmt:
-            case Update(variable=variable, accum=None, value=value) if variable in unread.keys() - variables(
-                value
-            ):
-                out[unread.pop(variable)] = None
-                stmt = Define(variable, value)
+            case Update(variable=variable, accum=None, value=value):
+                if variable in unread.keys() - set(variables(value)):
+                    out[unread.pop(variable)] = None
+                    stmt = Define(variable, value)
+            case _:
+                pass
         for used in locals_used((stmt,)):
             unread.pop(used, None)
         if isinstance(stmt, Define):

@@ -1,4 +1,4 @@
-"""Arrays from nothing and from Python values: `zeros`, `full`, `arange`, `eye`, `array`, the `_like` forms.
+"""Arrays from nothing and from Python values: `zeros`, `full`, `arange`, `array`, the `_like` forms.
 
 A traced function gets these instead of NumPy's, so that it can write traced values into them. Numbers
 that follow a rule are computed in place; others are constants of the program, copied on creation.
@@ -7,9 +7,7 @@ that follow a rule are computed in place; others are constants of the program, c
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
-from functools import reduce
 from itertools import islice
 from typing import Any
 
@@ -25,7 +23,7 @@ from ..indices.indexing import getitem, require_assignable, setitem
 from ..record.registry import creates, implements
 from ..record.retrace import number_needed
 from ..record.trace import current_trace, user_location
-from ..values.array import SymbolicArray, describe
+from ..values.array import SymbolicArray
 from ..values.elementwise import (
     as_array,
     as_operand,
@@ -36,11 +34,11 @@ from ..values.elementwise import (
     items_of,
     operand_at,
 )
-from ..values.extents import ONE, ZERO, agree, is_at_least, lesser, numbers, steps_between
+from ..values.extents import ONE, ZERO, steps_between
 from ..values.fitting import check_fits, check_stored
 from ..values.integer import SymbolicInt, number, python_int
 from ..values.layout import Order, copy_order, is_laid_out, shape_order
-from ..values.numbers import as_affine, integer_of
+from ..values.numbers import as_affine
 from .joining import unwritten
 from .operands import (
     arrays_of,
@@ -48,21 +46,20 @@ from .operands import (
     element_type,
     is_given,
     refuse,
-    remapped,
     require_cast,
     shape_of,
 )
 from .reshaping import flat
-from .shaping import broadcast_to, diagonal, insert_axes
+from .shaping import broadcast_to, insert_axes
 
-__all__ = ["arange", "array", "constant_of", "full", "zeros"]
+__all__ = ["arange", "array", "constant_of", "counted", "filled", "full", "zeros"]
 
 _FIX = "leave the argument out"
 # Ranges up to this length are also known while tracing, so that their elements can be indices.
 _KNOWN_LENGTH = 1 << 16
 
 
-def _filled(
+def filled(
     shape: Sequence[Any], value: Any, dtype: DType, order: Sequence[int] | None = None
 ) -> SymbolicArray:
     """An array of one number, its axes in memory in `order` (None: C's)."""
@@ -78,7 +75,7 @@ def zeros(
 ) -> SymbolicArray:
     refuse("np.zeros", _FIX, device=device, like=like)
     extents = shape_of(shape)
-    return _filled(extents, 0, element_type(dtype, F64), shape_order(len(extents), order))
+    return filled(extents, 0, element_type(dtype, F64), shape_order(len(extents), order))
 
 
 @creates(np.ones)
@@ -87,7 +84,7 @@ def ones(
 ) -> SymbolicArray:
     refuse("np.ones", _FIX, device=device, like=like)
     extents = shape_of(shape)
-    return _filled(extents, 1, element_type(dtype, F64), shape_order(len(extents), order))
+    return filled(extents, 1, element_type(dtype, F64), shape_order(len(extents), order))
 
 
 @creates(np.empty)
@@ -139,14 +136,14 @@ def _full(shape: Sequence[Any], fill_value: Any, dtype: Any, order: Sequence[int
 def zeros_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> SymbolicArray:
-    return _like(a, dtype, order, shape, lambda extents, kind, memory: _filled(extents, 0, kind, memory))
+    return _like(a, dtype, order, shape, lambda extents, kind, memory: filled(extents, 0, kind, memory))
 
 
 @implements(np.ones_like)
 def ones_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> SymbolicArray:
-    return _like(a, dtype, order, shape, lambda extents, kind, memory: _filled(extents, 1, kind, memory))
+    return _like(a, dtype, order, shape, lambda extents, kind, memory: filled(extents, 1, kind, memory))
 
 
 @implements(np.empty_like)
@@ -310,76 +307,6 @@ def _ahead(count: Affine, begin: float, step: float, dtype: DType) -> Expr:
     return one_of(is_first, constant(begin, dtype), number)
 
 
-@creates(np.eye)
-def eye(
-    N: Any,  # noqa: N803
-    M: Any = None,  # noqa: N803
-    k: int = 0,
-    dtype: Any = float,
-    order: str = "C",
-    *,
-    device: Any = None,
-    like: Any = None,
-) -> SymbolicArray:
-    refuse("np.eye", _FIX, device=device, like=like)
-    return _by_diagonal("equal", N, M, k, dtype)
-
-
-@creates(np.identity)
-def identity(n: Any, dtype: Any = None, *, like: Any = None) -> SymbolicArray:
-    refuse("np.identity", _FIX, like=like)
-    return _by_diagonal("equal", n, n, 0, dtype)
-
-
-@creates(np.tri)
-def tri(
-    N: Any,  # noqa: N803
-    M: Any = None,  # noqa: N803
-    k: int = 0,
-    dtype: Any = float,
-    *,
-    like: Any = None,
-) -> SymbolicArray:
-    refuse("np.tri", _FIX, like=like)
-    return _by_diagonal("less_equal", N, M, k, dtype)
-
-
-def _by_diagonal(relation: str, rows: Any, columns: Any, k: Any, dtype: Any) -> SymbolicArray:
-    """One where `column relation row + k`, else zero."""
-    kind = element_type(dtype, F64)
-    offset = integer_of(k, current_trace())
-
-    def cell(position: tuple[Affine, ...]) -> Expr:
-        row, column = position
-        return convert(Apply(op(relation), (Index(column), Index(row + offset)), BOOL), kind)
-
-    shape = shape_of((rows, rows if columns is None else columns))
-    trace = current_trace()
-    return SymbolicArray(trace.compute(shape, kind, cell, label="diagonal"), trace)
-
-
-@implements(np.diag)
-def diag(v: Any, k: int = 0) -> SymbolicArray:
-    """The diagonal of a matrix (a read-only view), or a matrix with this diagonal."""
-    given = as_array(v)
-    if given.ndim == 2:
-        return diagonal(given, k)
-    if given.ndim != 1:
-        raise ShapeError("Input must be 1- or 2-d.", loc=user_location(), fix="use np.diagonal")
-    k = operator.index(k)
-    size = given.cells.shape[0] + abs(k)
-    result = _filled((size, size), 0, given.element_type)
-    down, right = max(0, -k), max(0, k)
-    target = remapped(result, given.cells.shape, lambda position: (position[0] + down, position[0] + right))
-    setitem(target, Ellipsis, given)
-    return result
-
-
-@implements(np.diagflat)
-def diagflat(v: Any, k: int = 0) -> SymbolicArray:
-    return diag(flat(as_array(v)), k)
-
-
 @creates(np.array)
 def array(
     object: Any,
@@ -474,7 +401,7 @@ def constant_of(value: Any, dtype: Any = None) -> SymbolicArray:
     numbers = np.array(value, dtype if is_given(dtype) else None)
     kind = from_numpy(numbers.dtype)
     if numbers.size == 0 or numbers.ndim == 0:
-        return _filled(numbers.shape, numbers[()] if numbers.ndim == 0 else 0, kind)
+        return filled(numbers.shape, numbers[()] if numbers.ndim == 0 else 0, kind)
     return constant_array(numbers)
 
 
@@ -518,36 +445,6 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     current_trace().store(target.cells, cell)
 
 
-@implements(np.fill_diagonal)
-def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
-    """Numbers of an array are taken in turns, as `a.flat` does."""
-    target = as_array(a)
-    if target.ndim < 2:
-        raise ShapeError("array must be at least 2-d", loc=user_location(), fix="use a matrix")
-    first, *others = target.cells.shape
-    words = "All dimensions of input must be of equal length"
-    if target.ndim > 2 and not all(agree(first, other, words) for other in others):
-        raise ShapeError(words, loc=user_location(), details=(describe(target),), fix="use a matrix")
-    size = reduce(lesser, others, first)
-    if wrap and target.ndim == 2 and not is_at_least(others[0] - first, 0):
-        rows, columns = numbers(target.cells.shape, "a shape whose diagonal is wrapped")
-        places = np.arange(0, rows * columns, columns + 1)
-        setitem(target, np.divmod(places, columns), _in_turns(val, Affine.of(len(places))))
-        return
-    cells = remapped(target, (size,), lambda position: position * target.ndim)
-    setitem(cells, Ellipsis, _in_turns(val, size))
-
-
-def _in_turns(values: Any, count: Affine) -> Any:
-    """So many numbers: one, or those of an array from the first one on, again and again."""
-    given = flat(as_array(values))
-    (extent,) = given.cells.shape
-    if extent in (ONE, count):
-        return given
-    places = elementwise(op("remainder"), _counted(count), python_int(extent, current_trace()))
-    return getitem(given, places)
-
-
 @implements(np.meshgrid)
 @creates(np.meshgrid)
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
@@ -569,7 +466,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     return tuple(_fresh(grid, grid.element_type, "C") if copy else grid for grid in grids)
 
 
-def _counted(length: Affine) -> SymbolicArray:
+def counted(length: Affine) -> SymbolicArray:
     """`np.arange(length)`."""
     return arange(python_int(length, current_trace()))
 
@@ -579,7 +476,7 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     shape = shape_of(dimensions)
     kind = element_type(dtype, I64)
     ranges = [
-        insert_axes(cast(_counted(extent), kind), [other for other in range(len(shape)) if other != axis])
+        insert_axes(cast(counted(extent), kind), [other for other in range(len(shape)) if other != axis])
         for axis, extent in enumerate(shape)
     ]
     if sparse:
