@@ -482,8 +482,8 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     if sparse:
         return tuple(ranges)
     result = unwritten((len(shape), *shape), kind, "indices")
-    for axis, counted in enumerate(ranges):
-        setitem(result, axis, counted)
+    for axis, places in enumerate(ranges):
+        setitem(result, axis, places)
     return result
 
 
