@@ -79,12 +79,10 @@ def unchosen(kernel: Kernel, caps: Caps) -> Kernel:
 def _condition(body: Sequence[Stmt], at: int, loop: For) -> Expr | None:
     """Where anything that a long loop makes is looked at, if that is known before it."""
     inside = walk_statements((loop,))
+    if not all(isinstance(line, _SILENT) for line in inside):
+        return None
     made = locals_updated(inside) - locals_defined(inside)
-    if (
-        not made
-        or not made <= locals_defined(body[:at])
-        or not all(isinstance(line, _SILENT) for line in inside)
-    ):
+    if not made or not made <= locals_defined(body[:at]):
         return None
     chosen = _chosen(body[at + 1 :], made)
     if chosen is None or not _is_known(chosen, body, at):

@@ -343,7 +343,8 @@ def cross(
         result = SymbolicArray(flat_result.cells, flat_result.record)
         return laid(result, shape_order(result.ndim, "C"))
     parts = [_component(left, right, sizes, *pair) for pair in ((1, 2), (2, 0), (0, 1))]
-    along, rank = axis_of(axisc, max(left.ndim, right.ndim)), max(left.ndim, right.ndim)
+    rank = max(left.ndim, right.ndim)
+    along = axis_of(axisc, rank)
     return laid(stack(parts, along), (*(axis for axis in range(rank) if axis != along), along))
 
 
