@@ -202,7 +202,7 @@ class _Joining:
             return None
         if not all(isinstance(stmt, Define) and isinstance(stmt.value, Load) for stmt in before):
             return None
-        if not all(isinstance(stmt, (Define, Store)) for stmt in cells.body):
+        if not all(isinstance(stmt, Define) or _is_plain_store(stmt) for stmt in cells.body):
             return None
         cost = sum(cost_of(expr) for stmt in cells.body for expr in expressions(stmt))
         if cost > LITTLE or not self.is_one(first, cells, sums):
@@ -287,6 +287,10 @@ def _terms(sums: _Sums, start: Affine, count: int) -> tuple[Stmt, ...]:
     row = Symbol(sums.rows.symbol.hint)
     terms = copy_body(sums.rows.body, {sums.rows.symbol: start + row}, {})
     return (sums.loop((For(row, ZERO, Affine.of(count), terms),)),)
+
+
+def _is_plain_store(stmt: Stmt) -> bool:
+    return isinstance(stmt, Store) and stmt.accum is None
 
 
 def _sums(stmt: Stmt) -> _Sums | None:

@@ -90,18 +90,29 @@ class _Ringing:
 
     def rings(self, steps: For) -> dict[Tensor, int]:
         """The temporaries of which few rows are needed at a time, and how many."""
-        inside, accesses = counts(steps.body), affine_accesses(steps.body)
+        inside, accesses = counts(steps.body), Counter(view for view, _, _ in affine_accesses(steps.body))
         asked = {stmt.tensor.storage for stmt in walk_statements(steps.body) if isinstance(stmt, Prefetch)}
+        rows_in = [_rows_in(stmt) for stmt in steps.body]
         found: dict[Tensor, int] = {}
         for tensor in self.kernel.placement:
             is_known = tensor in inside and tensor not in asked and tensor.has_fixed_shape
             if not is_known or tensor.rank < 2 or tensor.nbytes <= self.caps.l1_bytes:
                 continue
-            if inside[tensor] == sum(view is tensor for view, _, _ in accesses):
-                rows = _rows_at_once(tensor, steps.body)
+            if inside[tensor] == accesses[tensor]:
+                both = zip(steps.body, rows_in, strict=True)
+                rows = _rows_at_once(tensor, [(stmt, own[tensor]) for stmt, own in both if tensor in own])
                 if rows is not None and PART * rows <= tensor.shape[0].constant:
                     found[tensor] = rows
         return found
+
+
+def _rows_in(stmt: Stmt) -> dict[Tensor, set[Affine]]:
+    """The rows of tensors that a statement touches."""
+    found: dict[Tensor, set[Affine]] = {}
+    for tensor, index, _ in affine_accesses((stmt,)):
+        if index:
+            found.setdefault(tensor, set()).add(index[0])
+    return found
 
 
 @frozen
@@ -135,15 +146,12 @@ class _Rows:
         return _Rows(min(numbers), max(numbers)) if len(numbers) == len(rows) else None
 
 
-def _rows_at_once(tensor: Tensor, body: tuple[Stmt, ...]) -> int | None:
+def _rows_at_once(tensor: Tensor, touching: Sequence[tuple[Stmt, Collection[Affine]]]) -> int | None:
     """A power of two: no row is touched when another one so many rows later has been. None where that is not
     known, where not one loop goes over rows, and where steps read what they have not made before."""
     last, most = -1, 1
     loops: list[int] = []
-    for at, stmt in enumerate(body):
-        found = {index[0] for view, index, _ in affine_accesses((stmt,)) if view is tensor}
-        if not found:
-            continue
+    for at, (stmt, found) in enumerate(touching):
         rows = _Rows.of(stmt, found)
         if rows is None:
             return None
@@ -155,7 +163,7 @@ def _rows_at_once(tensor: Tensor, body: tuple[Stmt, ...]) -> int | None:
         last = max(last, rows.end + rows.last)
     if len(loops) != 1:
         return None
-    count = 1 << (most - 1).bit_length()
+    count, body = 1 << (most - 1).bit_length(), tuple(stmt for stmt, _ in touching)
     return count if _is_made_anew(tensor, body, loops[0], count) else None
 
 
@@ -164,17 +172,18 @@ def _is_made_anew(tensor: Tensor, body: tuple[Stmt, ...], at: int, rows: int) ->
     `at`, or in so many iterations before? All iterations but the first ones do as any one does."""
     before, over, after = body[:at], body[at], body[at + 1 :]
     assert isinstance(over, For)
-    makes, row = _stores(tensor, over.body), over.symbol
+    inside = tuple(stmt for stmt in over.body if tensor in _rows_in(stmt))
+    makes, row = _stores(tensor, inside), over.symbol
     firsts = range(min(rows, over.trips or 0))
 
     def made(first: Affine, count: int) -> Iterator[Stmt]:
         for number in range(count):
             yield from substitute_statements(makes, {row: first + number})
 
-    begins = [substitute_statements(over.body, {row: over.lo + number}) for number in firsts]
+    begins = [substitute_statements(inside, {row: over.lo + number}) for number in firsts]
     return (
         is_private(tensor, (*before, *chain.from_iterable(begins)))
-        and is_private(tensor, (*made(Affine.of(row) - rows, rows), *over.body))
+        and is_private(tensor, (*made(Affine.of(row) - rows, rows), *inside))
         and is_private(tensor, (*made(over.hi - len(firsts), len(firsts)), *after))
     )
 
