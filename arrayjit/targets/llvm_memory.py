@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ..errors import CompilerBug
 from ..frozen import frozen
@@ -179,14 +180,21 @@ class Memory:
                 return self._writer.part_of_groups(groups, cell.stride, part, lanes.numbers)
         if cell.stride == 2:
             return self._every_other(tensor, cell, lanes)
+        pair = tensor.part_of(index, 2) if cell.stride == 4 else None
+        if pair is not None:
+            first = replace(cell, pointer=self._offset(tensor, cell.pointer, -pair))
+            groups = self._every_other(tensor, first, replace(lanes, numbers=()), 2)
+            return self._writer.part_of_groups(groups, 2, pair, lanes.numbers)
         return self._joined(tensor, self._lane_pointers(tensor, cell, lanes))
 
-    def _every_other(self, tensor: Tensor, cell: _Cell, lanes: Lanes) -> Value:
-        """Every other cell, out of two vectors from the first of them to the last and no further."""
-        count = lanes.count
+    def _every_other(self, tensor: Tensor, cell: _Cell, lanes: Lanes, width: int = 1) -> Value:
+        """Every other cell, or group of so many, out of two vectors from the first of them to the last and no
+        further."""
+        count = width * lanes.count
         first = self._read(tensor, cell.pointer, count)
-        last = self._read(tensor, self._offset(tensor, cell.pointer, count - 1), count)
-        chosen = [2 * n if 2 * n < count else 2 * n + 1 for n in lanes.numbers or range(count)]
+        last = self._read(tensor, self._offset(tensor, cell.pointer, count - width), count)
+        places = [2 * width * n + part for n in lanes.numbers or range(lanes.count) for part in range(width)]
+        chosen = [place if place < count else place + width for place in places]
         return self._writer.shuffle(first, chosen, last)
 
     def rows(self, load: Load, lanes: Lanes, count: int) -> list[Value]:
