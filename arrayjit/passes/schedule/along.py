@@ -41,7 +41,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import partial
-from itertools import product
 
 from ...frozen import frozen, slotted
 from ...ir.code import Caps
@@ -50,8 +49,9 @@ from ...ir.index import Affine, Symbol, symbols_of
 from ...ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, Update
 from ...ir.tensor import Tensor
 from ...ir.walk import expressions, kept, locals_defined, rewrite_bodies
-from ..analysis.access import Effects, Range, distances, effects
+from ..analysis.access import Effects, Range, effects
 from ..analysis.accumulations import SHORT, sums_short_rows
+from ..analysis.carriers import disturb, meetings
 from ..analysis.copies import Copying, copy_body, unless_once
 from ..analysis.costs import cost_of
 from ..analysis.strides import affine_accesses, stride
@@ -152,7 +152,7 @@ class _Joining:
         for stmt in before[: -NEAR - 1 : -1]:
             found = effects((stmt,), self.ranges)
             if isinstance(stmt, For) and self.fits(stmt, sums):
-                return stmt if _apart(found, between) else None
+                return None if disturb(found, between) else stmt
             between.add(found)
         return None
 
@@ -170,14 +170,10 @@ class _Joining:
         makes, start = effects(first.body, self.ranges), effects(sums.before, self.ranges)
         takes = effects(sums.rows.body, self.ranges).renamed({row: Affine.of(first.symbol)})
         takes = takes.without({column: self.ranges.get(column)})
-        if makes.leaves or makes.updates or not _apart(makes, start):
+        if makes.updates or disturb(makes, start):
             return False
-        for storage in makes.writes.keys() & takes.reads.keys():
-            for one, other in product(makes.writes[storage], takes.reads[storage]):
-                apart = distances(one, other, (first.symbol,), self.ranges)
-                if apart is not None and apart[first.symbol] != (0, 0):
-                    return False
-        return self.pays(sums, makes)
+        handed_on = meetings(makes.writes, takes.reads, (first.symbol,), self.ranges)
+        return all(apart[first.symbol] == (0, 0) for apart in handed_on) and self.pays(sums, makes)
 
     def pays(self, sums: _Sums, makes: Effects) -> bool:
         """Do both go through rows of an array too large for the caches, a block of which is not?"""
@@ -210,12 +206,8 @@ class _Joining:
         enter(cells, self.ranges)
         both = {sums.rows.symbol: Affine.of(first.symbol), columns.symbol: Affine.of(cells.symbol)}
         makes, takes = effects(cells.body, self.ranges), effects(sums.rows.body, self.ranges).renamed(both)
-        for storage in makes.writes.keys() & takes.reads.keys():
-            for one, other in product(makes.writes[storage], takes.reads[storage]):
-                apart = distances(one, other, (first.symbol, cells.symbol), self.ranges)
-                if apart is not None and set(apart.values()) != {(0, 0)}:
-                    return None
-        return cells
+        handed_on = meetings(makes.writes, takes.reads, (first.symbol, cells.symbol), self.ranges)
+        return cells if all(set(apart.values()) == {(0, 0)} for apart in handed_on) else None
 
     def is_one(self, first: For, cells: For, sums: _Sums) -> bool:
         """Do both go through the rows of one array only, and are these long?"""
@@ -315,11 +307,3 @@ def _sums(stmt: Stmt) -> _Sums | None:
         if isinstance(inner, Define)
     }
     return _Sums(stmt, before, rows, after, homes)
-
-
-def _apart(one: Effects, other: Effects) -> bool:
-    """Is it all the same which of the two comes first?"""
-    if one.leaves or other.leaves or one.updates & (other.uses | other.updates) or one.uses & other.updates:
-        return False
-    touched = one.writes.keys() & (other.writes.keys() | other.reads.keys())
-    return not touched and not one.reads.keys() & other.writes.keys()

@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
-from itertools import chain, pairwise, product
+from itertools import chain, pairwise
 
 from ...frozen import slotted
 from ...ir.code import Caps
@@ -47,8 +47,9 @@ from ...ir.loops import (
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, locals_read, rewrite_bodies, rewrite_cells, substitute_statements
-from ..analysis.access import Effects, Range, Touched, distances, effects
+from ..analysis.access import Effects, Range, Touched, effects
 from ..analysis.accumulations import is_rounded, sums_short_rows
+from ..analysis.carriers import meetings
 from ..analysis.copies import copy_body, in_steps
 from ..analysis.handed import threads_for
 from ..analysis.strides import affine_accesses
@@ -256,12 +257,7 @@ class _Sweeping:
     def distances(self, row: Symbol, first: Touched, second: Touched) -> list[float]:
         """How many rows further on the one touches what the other does: the least and the greatest number for
         any two places."""
-        found = (
-            distances(one, other, (row,), self.ranges)
-            for storage in first.keys() & second.keys()
-            for one, other in product(first[storage], second[storage])
-        )
-        return [end for apart in found if apart is not None for end in apart[row]]
+        return [end for apart in meetings(first, second, (row,), self.ranges) for end in apart[row]]
 
     def is_large(self, storage: Tensor, slabs: int, threads: int) -> bool:
         """Would an array, in so many slabs, have left the cache by the time that another nest of so many

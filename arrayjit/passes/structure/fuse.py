@@ -65,6 +65,7 @@ from ..analysis.access import (
     given,
 )
 from ..analysis.accounts import locations, seen_loops
+from ..analysis.carriers import disturb, meetings
 from ..analysis.lockstep import in_lockstep
 from .nests import Nest, Streams, View, nest_of, ranges_inside
 
@@ -289,11 +290,9 @@ class _Schedule:
         if not stores or len(stores) + len(others) < len(nest.prelude):
             return False
         before, after = effects(stores, self.ranges) if others else nest.before, nest.effects
-        if not before.writes.keys().isdisjoint(after.reads | after.writes):
-            return False
-        if not before.reads.keys().isdisjoint(after.writes) or not before.uses.isdisjoint(after.updates):
-            return False
-        if not self.joined(replace(nest, prelude=others, before=effects(others, self.ranges))):
+        if disturb(before, after) or not self.joined(
+            replace(nest, prelude=others, before=effects(others, self.ranges))
+        ):
             return False
         for stmt in stores:
             self.add(nest_of([], stmt, self.ranges, self.streams, nest.numbers))
@@ -428,13 +427,8 @@ class _Schedule:
             return False
         inside = ranges_inside((loop,), self.ranges)
         mine, theirs = target.effects.writes, nest.effects.renamed(names).reads
-        apart = [
-            distances(one, other, (loop.symbol,), inside)
-            for storage in mine.keys() & theirs.keys()
-            for one in mine[storage]
-            for other in theirs[storage]
-        ]
-        if any(found and found[loop.symbol] != (0, 0) for found in apart):
+        apart = meetings(mine, theirs, (loop.symbol,), inside)
+        if any(found[loop.symbol] != (0, 0) for found in apart):
             return False
         body = (*target.body, *substitute_statements(tuple(nest.body), names))
         return in_lockstep(replace(loop, body=body), inside)
