@@ -159,8 +159,11 @@ class _Joining:
     def fits(self, first: For, sums: _Sums) -> bool:
         """May the sums be formed block by block, each after the same block of the nest `first`, and is
         something brought from memory once less?"""
-        same = (first.lo, first.hi, first.step) == (sums.rows.lo, sums.rows.hi, 1)
-        if not same or first.kind is not LoopKind.PARALLEL or product_of(first) is not None:
+        if (
+            first.bounds != sums.rows.bounds
+            or first.kind is not LoopKind.PARALLEL
+            or product_of(first) is not None
+        ):
             return False
         if goes_in_tree(sums.rows) or (sums.columns.trips or 0) <= SHORT or sums_short_rows(first):
             return False

@@ -136,8 +136,7 @@ def _last_but_definitions(body: Sequence[Stmt]) -> int | None:
 def _are_apart(first: For, between: Sequence[Stmt], second: For) -> bool:
     """Are two loops chains of as many steps, of which the second needs nothing that the first one does, nor
     what is defined between them?"""
-    ends = [(loop.lo, loop.hi, loop.step) for loop in (first, second)]
-    if ends[0] != ends[1] or not (_is_chain(first) and _is_chain(second)):
+    if first.bounds != second.bounds or not (_is_chain(first) and _is_chain(second)):
         return False
     one, defined, other = (effects(part, {}) for part in ((first,), between, (second,)))
     return not disturb(one, defined) and not disturb(one, other)

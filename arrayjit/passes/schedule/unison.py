@@ -106,7 +106,7 @@ class _Joining:
                     return None
                 case _ if disturb(does[place], needs):
                     return None
-                case For() as other if _bounds(other) == _bounds(loop) and _is_plain(other):
+                case For() as other if other.bounds == loop.bounds and _is_plain(other):
                     return (place, defined) if self.fit(other, loop) else None
                 case _:
                     pass
@@ -125,10 +125,6 @@ def _in_one(first: Stmt, second: Stmt) -> For:
     assert isinstance(second, For)
     more = substitute_statements(second.body, {second.symbol: Affine.of(first.symbol)})
     return replace(first, body=(*first.body, *more))
-
-
-def _bounds(loop: For) -> tuple[Affine, Affine, int]:
-    return loop.lo, loop.hi, loop.step
 
 
 def _is_plain(stmt: Stmt) -> bool:
