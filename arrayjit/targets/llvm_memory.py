@@ -246,7 +246,7 @@ class Memory:
         size = tensor.dtype.itemsize
         if GATHERS not in self._writer.features or size not in MASKED or lanes * size < GATHERED_BYTES:
             return False
-        return not all(extent.is_constant for extent in tensor.shape) or tensor.nbytes <= FAR_BYTES
+        return not tensor.has_fixed_shape or tensor.nbytes <= FAR_BYTES
 
     def _gathered(self, tensor: Tensor, index: tuple[Value, ...], lanes: int) -> Value:
         """The cells of all lanes by one instruction for each register."""
