@@ -165,6 +165,14 @@ def _shapes_of(size: int) -> list[tuple[int, ...]]:
     return shapes + [(2, n // 2, size // n) for n, _ in shapes[3:] if n % 2 == 0]
 
 
+def test_reshapes_to_a_shape_that_is_an_argument() -> None:
+    def shaped(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        return x.reshape(shape)
+
+    for wanted in (24,), (8, 3), (8, 1, 3), (1, 8, 1, 1, 3, 1):
+        assert_like_numpy(shaped, lambda wanted=wanted: (grid(2, 3, 4), wanted))
+
+
 @given(reshaped_views())
 @settings(max_examples=150)
 def test_reshapes_of_random_views(case: tuple[Callable[[], np.ndarray], Function]) -> None:

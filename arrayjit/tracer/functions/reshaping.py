@@ -279,6 +279,7 @@ def _flat_view(
     view = array.cells
     offset = view.tensor.linear(view.at((0,) * view.rank))
     for old, new in groups:
-        offset = offset + _linear(symbols, wanted, new) * strides[old[-1]]
+        if old:  # else the cells are one: axes of extent 1, though this is known only when called
+            offset = offset + _linear(symbols, wanted, new) * strides[old[-1]]
     whole = array.record.flat(view.tensor)
     return SymbolicArray(View(whole, wanted, symbols, (offset,), view.writeable), array.record)
