@@ -137,6 +137,11 @@ def test_convolution(length: int, width: int, mode: str) -> None:
     assert_like_numpy(program, (one, other.astype("f4")))
 
 
+def test_correlations_of_rows_that_change_places_lie_as_others() -> None:
+    row, wider = np.arange(3.0), np.arange(5.0)
+    assert arrayjit.jit(lambda a, b: np.correlate(a, b, "full"))(row, wider).flags.c_contiguous
+
+
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 def test_infinity_beyond_the_ends_meets_nothing(mode: str) -> None:
     def program(a: np.ndarray, b: np.ndarray) -> Any:

@@ -200,17 +200,26 @@ def _like(
 
 @creates(np.arange)
 def arange(
-    start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None, like: Any = None
+    start: Any = None,
+    stop: Any = None,
+    step: Any = None,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    like: Any = None,
 ) -> SymbolicArray:
     refuse("np.arange", _FIX, device=device, like=like)
-    first, last = (0, start) if stop is None else (start, stop)
+    if start is None and stop is None:
+        raise DTypeError("arange() requires stop to be specified.", loc=user_location(), fix="pass stop")
+    first, last = (0 if start is None else start, stop) if stop is not None else (0, start)
     stride = 1 if step is None else step
     if is_traced((first, last, stride)):
         return _traced_range(first, last, stride, dtype)
     if stride == 0:
         raise _no_range(first, last, stride)
     kind = element_type(dtype, _number_dtype(first, last, stride))
-    length = max(0, math.ceil((last - first) / stride))
+    steps = (last - first) / stride
+    length = max(0, math.ceil(min(steps.real, steps.imag) if np.iscomplexobj(steps) else steps))
     # NumPy stores the first two numbers in the dtype and continues by their difference.
     numbers = np.array([first, first + stride]).astype(kind.numpy)
     return _progression(length, kind, numbers)

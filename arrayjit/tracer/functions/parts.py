@@ -121,10 +121,11 @@ def iscomplex(x: Any) -> SymbolicArray:
 
 @implements(np.isreal)
 def isreal(x: Any) -> SymbolicArray:
+    """Of Python's numbers a bool of Python's, since it is a comparison of theirs."""
     array = as_array(x)
-    if array.element_type.is_complex:
-        return elementwise(op("equal"), imag(array), 0)
-    return _all(array, True)
+    is_complex = array.element_type.is_complex
+    result = elementwise(op("equal"), imag(array), 0) if is_complex else _all(array, True)
+    return result if array.weak is None else SymbolicArray(result.cells, result.record, weak=bool)
 
 
 def _all(array: SymbolicArray, truth: bool) -> SymbolicArray:

@@ -241,7 +241,7 @@ def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
     one, other, is_swapped = _longer_first(first, second)
     result = _slid(one, other, mode)
     if isinstance(is_swapped, bool):
-        return result[::-1] if is_swapped else result
+        return result[::-1].copy() if is_swapped else result
     return np.where(is_swapped, result[::-1], result)
 
 

@@ -383,10 +383,10 @@ def array_equiv(a1: Any, a2: Any) -> SymbolicArray | bool:
 
 
 @implements(np.isposinf)
-def isposinf(x: Any, out: Any = None) -> SymbolicArray:
-    return deliver(elementwise(op("equal"), require_real(as_array(x), "np.isposinf"), np.inf), out)
+def isposinf(x: Any, out: Any = None) -> Any:
+    return np.equal(require_real(as_array(x), "np.isposinf"), np.inf, out=out)
 
 
 @implements(np.isneginf)
-def isneginf(x: Any, out: Any = None) -> SymbolicArray:
-    return deliver(elementwise(op("equal"), require_real(as_array(x), "np.isneginf"), -np.inf), out)
+def isneginf(x: Any, out: Any = None) -> Any:
+    return np.equal(require_real(as_array(x), "np.isneginf"), -np.inf, out=out)
