@@ -50,6 +50,12 @@ def nested(x: Any) -> Any:
     return np.array(table), table[1][2], sum(table[2])
 
 
+def few_beside(x: Any) -> Any:
+    table = [[np.sqrt(a * b) for b in x[:3]] for a in x]
+    turns = [[[a * a, -a], [0.0, 1]] for a in x]
+    return np.array(table), np.array(turns), np.array([[x[:2] * a, x[1:3]] for a in x]), table[3]
+
+
 def two_loops(x: Any) -> Any:
     return np.array([a * b for a in x for b in x[:20]])
 
@@ -106,8 +112,8 @@ def dicts(x: Any) -> Any:
 
 
 KEPT = [
-    numbers, rows, pairs, indices, written_later, nested, two_loops, in_a_loop, sums, extremes, questions,
-    collected, running, constant_conditions, dicts, views,
+    numbers, rows, pairs, indices, written_later, nested, few_beside, two_loops, in_a_loop, sums, extremes,
+    questions, collected, running, constant_conditions, dicts, views,
 ]  # fmt: skip
 UNROLLED = [through_a_function]
 
