@@ -46,7 +46,9 @@ from ...frozen import slotted
 from ...settings import GET_VARIABLE, variables
 from ..functions.coordinates import traced_product
 from ..functions.mapping import Vectorized
+from ..loops.bytecode import asks_which_bool
 from ..loops.ranges import STANDING
+from ..record.deciding import know_bools
 from ..record.guards import ABSENT, FunctionGuard, NameGuard, content
 from ..record.registry import CREATION
 from ..record.resident import Resident
@@ -339,6 +341,8 @@ class Namespace:
         is_fixed = _is_fixed(function.__globals__)
         if not is_fixed:
             self._guards[id(function), ""] = FunctionGuard.of(function)
+        if asks_which_bool(function.__code__):
+            know_bools(self._trace, f"{function.__name__} asks by `is` which bool it is")
         named = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         cells = [self._cell(name, cell) for name, cell in named]
         names = self.globals_view(function.__globals__)
