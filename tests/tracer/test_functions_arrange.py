@@ -23,7 +23,12 @@ def grid(*shape: int, dtype: str = "f8") -> np.ndarray:
 
 
 VIEWS: dict[str, Function] = {
-    "reshape": lambda x: (x.reshape(6, 4), np.reshape(x, (-1, 2)), x.reshape(2, 2, -1, 2, 1)),
+    "reshape": lambda x: (
+        x.reshape(6, 4),
+        np.reshape(x, (-1, 2)),
+        x.reshape(2, 2, -1, 2, 1),
+        x.reshape(-9, 8),
+    ),
     "reshape of a slice": lambda x: (x[1].reshape(2, 6), x[:, :, 1].reshape(3, 2), x[:, 1:].reshape(-1)),
     "reshape of a step": lambda x: (
         x[:, :, ::2].reshape(-1),
