@@ -149,6 +149,17 @@ def test_what_is_few_statements_is_unrolled() -> None:
     assert_like_numpy(program, (np.linspace(0, 1, 100), np.linspace(1, 2, 20)))
 
 
+def test_few_items_of_many_statements_are_kept() -> None:
+    """Unrolled they would be hundreds of statements, each of which takes its time to compile."""
+
+    def program(x: Any) -> Any:
+        labels = np.arange(len(x)) % 6
+        return np.array([[np.sum(x[labels == i]) * j for j in range(9)] for i in range(6)])
+
+    assert_like_numpy(program, (np.arange(20.0),))
+    assert "one loop of 6 iterations" in str(arrayjit.jit(program).explain(np.ones(20)))
+
+
 def test_a_number_that_python_needs_unrolls_the_comprehension() -> None:
     names = [f"w{n % 7}" for n in range(200)]
 
