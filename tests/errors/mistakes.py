@@ -738,6 +738,11 @@ def singular_values(x):
 
 
 @called_with(x6)
+def sizes_one_by_one(x):
+    return np.zeros(*x.reshape(2, 3).shape)  # here
+
+
+@called_with(x6)
 def roots_of_a_polynomial(x):
     return np.roots(x)  # here
 

@@ -283,6 +283,8 @@ def test_taking_outside_the_array_raises_when_it_runs(number: int) -> None:
     [
         (lambda x: np.arange(x[0, 0]), TypeError),
         (lambda x: np.arange(step=2), TypeError),
+        (lambda x: np.zeros(*x.shape), TypeError),
+        (lambda x: np.zeros(3, x), TypeError),
         (lambda x: np.zeros(x[0, 0]), TypeError),
         (lambda x: np.zeros(-1), ValueError),
         (lambda x: np.take(x, 1.5), TypeError),
@@ -295,6 +297,30 @@ def test_taking_outside_the_array_raises_when_it_runs(number: int) -> None:
 def test_mistakes(function: Function, error: type[Exception]) -> None:
     with pytest.raises(error, match=r"test_functions_make\.py"):
         trace_and_interpret(function, grid(3, 4))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, n: np.zeros(3, n),
+        lambda x, n: np.arange(0, n, 1, n),
+        lambda x, n: np.array([1, 2], n),
+        lambda x, n: np.ones_like(x, n),
+        lambda x, n: x.astype(n),
+        lambda x, n: x.sum(dtype=n),
+    ],
+)
+def test_numbers_name_no_dtype(function: Function) -> None:
+    for number in (4, 4.5):
+        with pytest.raises(TypeError, match=r"Cannot interpret .* as a data type"):
+            trace_and_interpret(function, grid(3), number)
+
+
+def test_scalars_of_numpys_stand_for_their_dtype() -> None:
+    def like(x: np.ndarray) -> Any:
+        return np.zeros(3, x[0]), np.full(2, 1, x.dtype), np.ones(2, x.dtype.type)
+
+    assert_like_numpy(like, lambda: (grid(3, dtype="f4"),))
 
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i4", "f4", "f8"])

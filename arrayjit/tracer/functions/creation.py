@@ -45,6 +45,7 @@ from .operands import (
     common_dtype,
     element_type,
     is_given,
+    named_dtype,
     refuse,
     require_cast,
     shape_of,
@@ -407,7 +408,7 @@ def _fresh(array: SymbolicArray, dtype: DType, order: str) -> SymbolicArray:
 
 def constant_of(value: Any, dtype: Any = None) -> SymbolicArray:
     """A fresh array of a Python value that is known while tracing."""
-    numbers = np.array(value, dtype if is_given(dtype) else None)
+    numbers = np.array(value, named_dtype(dtype) if is_given(dtype) else None)
     kind = from_numpy(numbers.dtype)
     if numbers.size == 0 or numbers.ndim == 0:
         return filled(numbers.shape, numbers[()] if numbers.ndim == 0 else 0, kind)
