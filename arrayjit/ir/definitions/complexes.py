@@ -205,7 +205,11 @@ def _whole_power(base: Pair, exponent: int) -> Pair:
         factor = multiply(factor, factor) if left else factor
     if result is None:
         return one
-    return in_parts("divide")(one, result) if exponent < 0 else result
+    if exponent > 0:
+        return result
+    nothing = (base[0] == 0) & (base[1] == 0)
+    real, imaginary = in_parts("divide")(one, result)
+    return where(nothing, math.nan, real), where(nothing, math.nan, imaginary)
 
 
 # ---- cores: pairs of parts of pairs of reals ---------------------------------------------------------

@@ -21,7 +21,7 @@ from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, broadcast, cast, elementwise, laid, operand_at
 from ..values.extents import agree, known_number, numbers, product, same_shape, shape_text
-from ..values.layout import shape_order
+from ..values.layout import contiguity, shape_order
 from .adopted import numpy_program
 from .joining import stack
 from .operands import (
@@ -32,6 +32,7 @@ from .operands import (
     common_dtype,
     deliver,
     element_type,
+    is_given,
     refuse,
     result_of,
 )
@@ -190,10 +191,26 @@ def _batched(
 def dot(a: Any, b: Any, out: Any = None) -> SymbolicArray:
     left, right = alone(a), alone(b)
     if not left.ndim or not right.ndim:
-        return deliver(elementwise(op("multiply"), left, right), out)
+        return _stored_alike(out, elementwise(op("multiply"), left, right))
     depth = max(right.ndim - 2, 0)
     _require_aligned(left, right, depth)
-    return deliver(_summed_axes(left, right, (left.ndim - 1,), (depth,)), out)
+    return _stored_alike(out, _summed_axes(left, right, (left.ndim - 1,), (depth,)))
+
+
+def _stored_alike(out: Any, result: SymbolicArray) -> SymbolicArray:
+    """The result in `out=`, which must be as NumPy would make it."""
+    if is_given(out):
+        target = as_array(out)
+        alike = target.element_type is result.element_type and target.ndim == result.ndim
+        if not alike or contiguity(target.cells, "C") is False:
+            words = "output array is not acceptable (must have the right datatype, number of dimensions, "
+            raise ShapeError(
+                words + "and be a C-Array)",
+                loc=user_location(),
+                details=(describe(target),),
+                fix="pass a contiguous out= array of the result's dtype and shape",
+            )
+    return deliver(result, out)
 
 
 def _require_aligned(left: SymbolicArray, right: SymbolicArray, axis: int) -> None:

@@ -267,8 +267,10 @@ def _outer_edges(values: SymbolicArray, range: Any) -> tuple[Any, ...]:
     """The ends of the range that is given, or of the values; half a unit on each side of a single point."""
     if range is None and ZERO in values.cells.shape:
         return 0, 1
-    first, last = range or _extremes(values)
-    words = "max must be larger than min in range parameter." if range else "autodetected range is not finite"
+    first, last = _extremes(values) if range is None else range
+    words = "autodetected range is not finite"
+    if range is not None:
+        words = "max must be larger than min in range parameter."
     least, most = as_array(first), as_array(last)
     are_finite = elementwise(op("logical_and"), *(elementwise(op("isfinite"), end) for end in (least, most)))
     holds = elementwise(op("logical_and"), are_finite, elementwise(op("less_equal"), least, most))

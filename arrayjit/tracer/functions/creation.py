@@ -37,7 +37,7 @@ from ..values.elementwise import (
 from ..values.extents import ONE, ZERO, steps_between
 from ..values.fitting import check_fits, check_stored
 from ..values.integer import SymbolicInt, number, python_int
-from ..values.layout import Order, copy_order, is_laid_out, shape_order
+from ..values.layout import Order, copy_order, is_laid_out, order_named, shape_order
 from ..values.numbers import as_affine
 from .joining import unwritten
 from .operands import (
@@ -219,11 +219,23 @@ def arange(
     if stride == 0:
         raise _no_range(first, last, stride)
     kind = element_type(dtype, _number_dtype(first, last, stride))
-    steps = (last - first) / stride
-    length = max(0, math.ceil(min(steps.real, steps.imag) if np.iscomplexobj(steps) else steps))
+    length = _length_of((last - first) / stride, first == last)
+    if kind is BOOL and length > 2:
+        words = "arange() is only supported for booleans when the result has at most length 2."
+        raise DTypeError(words, loc=user_location(), fix="use np.arange(n) != 0")
     # NumPy stores the first two numbers in the dtype and continues by their difference.
-    numbers = np.array([first, first + stride]).astype(kind.numpy)
+    numbers = np.array([first, first + (stride if length > 1 else 0)]).astype(kind.numpy)
     return _progression(length, kind, numbers)
+
+
+def _length_of(steps: Any, is_empty: bool) -> int:
+    """How many numbers there are in so many steps, which may be 0 although there is a way to go: steps that
+    are infinite, or far greater than it. NumPy counts complex ones by the part that ends first."""
+    if np.iscomplexobj(steps):
+        return int(max(0, math.ceil(min(steps.real, steps.imag))))
+    if steps == 0 and not is_empty:
+        return 1 if math.copysign(1, steps) > 0 else 0
+    return int(max(0, math.ceil(steps)))
 
 
 def _no_range(*numbers: Any) -> UserError:
@@ -330,7 +342,7 @@ def array(
     like: Any = None,
 ) -> SymbolicArray:
     refuse("np.array", _FIX, like=like)
-    order = order or "K"
+    order = order_named(order, "K")
     result = _as_typed(object, dtype, order)
     is_fit, asked = is_laid_out(result.cells, order), result
     if order == "A" or copy is False:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ShapeError
+from ...errors import NumberError, ShapeError
 from ...ir.conditions import both, compare, either, is_nan, one_of, opposite
 from ...ir.dtype import BOOL, I64, from_numpy
 from ...ir.expr import Apply, Const, Expr, convert, dtype_of
@@ -21,12 +21,12 @@ from ..record.registry import implements, method
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_array, cast, elementwise, laid, operand_at
-from ..values.extents import as_expr, most
+from ..values.extents import as_expr, most, same_shape
 from ..values.integer import number, python_int
 from ..values.layout import shape_order
 from .adopted import numpy_program
 from .joining import stack
-from .operands import axes_of, axis_of, deliver, require_real, require_row
+from .operands import axes_of, axis_of, put_back, require_cast, require_real, require_row
 from .reductions import reduce_array
 from .reshaping import flat
 from .shaping import atleast_1d, insert_axes
@@ -83,7 +83,7 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Symbo
     if axis is None:
         array, axis = flat(array), 0
     along = axis_of(axis, array.ndim)
-    return deliver(getitem(array, (*[slice(None)] * along, *nonzero(chosen))), out)
+    return put_back(getitem(array, (*[slice(None)] * along, *nonzero(chosen))), out)
 
 
 @method("compress")
@@ -123,6 +123,9 @@ def isin(
     """Few cells are compared with one by one, many are sorted and searched: not integers that have no integer
     type in common, which NumPy compares exactly. Where the run finds that integers lie close together, it
     looks up in a table which of them there are."""
+    if kind not in (None, "sort", "table"):
+        words = f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'."
+        raise NumberError(words, loc=user_location(), fix="leave kind out")
     array, wanted = as_array(element), flat(as_array(test_elements))
     dtype, longest = np.result_type(array.dtype, wanted.dtype), most(wanted.cells.shape[0])
     kinds = {array.dtype.kind, wanted.dtype.kind}
@@ -192,7 +195,12 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Symb
         words = f"search side must be 'left' or 'right' (got '{side}')"
         raise ShapeError(words, loc=user_location(), fix="use side='left' or side='right'")
     if sorter is not None:
-        array = getitem(array, sorter)
+        order = as_array(sorter)
+        require_cast(order, np.int64, "safe")
+        words = "sorter.size must equal a.size"
+        if not same_shape(order.cells.shape, array.cells.shape, words):
+            raise ShapeError(words, loc=user_location(), fix="pass sorter=np.argsort(a)")
+        array = getitem(array, order)
     (extent,) = array.cells.shape
     are_floats = values.ndim > 0 and from_numpy(np.result_type(array.dtype, values.dtype)).is_float
     if extent.is_constant and extent.offset <= (_FEW_FOR_FLOATS if are_floats else _FEW):

@@ -86,6 +86,7 @@ def stretch(array: SymbolicArray, axis: int, start: Affine, extent: Affine) -> S
 def concatenate(
     arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
 ) -> SymbolicArray:
+    _require_one_of(out, dtype)
     operands = [as_operand(value) for value in arrays]  # of which Python numbers are weak
     parts = arrays_of(operands)
     if not parts:
@@ -117,6 +118,12 @@ def concatenate(
         setitem(stretch(result, along, start, extent), Ellipsis, part)
         start = start + extent
     return deliver(result, out, casting)
+
+
+def _require_one_of(out: Any, dtype: Any) -> None:
+    if is_given(out) and is_given(dtype):
+        words = "concatenate() only takes `out` or `dtype` as an argument, but both were provided."
+        raise DTypeError(words, loc=user_location(), fix="leave dtype out: it is that of out")
 
 
 def _join_rows(result: SymbolicArray, axis: int, start: Affine, rows: Rows) -> Affine:

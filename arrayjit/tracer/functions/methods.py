@@ -20,8 +20,8 @@ from ..values.array import PythonNumber, SymbolicArray, describe
 from ..values.elementwise import as_operand, cast, copy, elementwise
 from ..values.extents import ONE, agree, numbers
 from ..values.integer import SymbolicInt
-from ..values.layout import is_laid_out
-from .operands import named_dtype
+from ..values.layout import is_laid_out, order_named
+from .operands import named_dtype, refuse
 from .reshaping import flat
 
 __all__ = ["astype", "bit_count", "fill", "item"]
@@ -37,7 +37,8 @@ def astype(
     copy: bool = True,
 ) -> SymbolicArray:
     """The array converted; a copy, unless `copy=False` and it has the dtype already."""
-    target = named_dtype(dtype)
+    target, order = named_dtype(dtype), order_named(order, "K")
+    refuse("x.astype", "compare the two arrays", casting=casting if casting == "same_value" else None)
     if not np.can_cast(self.dtype, target, casting):  # type: ignore[arg-type]
         raise DTypeError(
             f"Cannot cast array data from {self.dtype!r} to {target!r} according to the rule '{casting}'",
@@ -57,7 +58,7 @@ def astype(
 @method("copy")
 def copied(self: SymbolicArray, order: str = "C") -> SymbolicArray:
     """A fresh array with the same cells."""
-    return copy(self, order)
+    return copy(self, order_named(order))
 
 
 @method("fill")

@@ -35,6 +35,7 @@ __all__ = [
     "kind_of",
     "named_dtype",
     "only_axis",
+    "put_back",
     "reduced_axes",
     "refuse",
     "remapped",
@@ -92,7 +93,7 @@ def axes_of(axis: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
     """Distinct axes in the order given; None means all of them."""
     if axis is None:
         return tuple(range(ndim))
-    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    given = [axis[n] for n in range(len(axis))] if isinstance(axis, (tuple, list, range)) else [axis]
     axes = tuple(axis_of(one, ndim, name) for one in given)
     if len(set(axes)) != len(axes):
         raise ShapeError(f"duplicate value in '{name}'", loc=user_location(), fix="name each axis once")
@@ -106,7 +107,8 @@ def reduced_axes(axis: Any, ndim: int) -> tuple[int, ...]:
 
 def shape_of(shape: Any) -> tuple[Affine, ...]:
     """A shape given as an integer or as a sequence of them."""
-    extents = tuple(shape) if isinstance(shape, (tuple, list, np.ndarray)) else (shape,)
+    is_row = isinstance(shape, (tuple, list)) or (isinstance(shape, np.ndarray) and shape.ndim > 0)
+    extents = tuple(shape) if is_row else (shape,)
     return tuple(_extent_of(extent) for extent in extents)
 
 
@@ -253,3 +255,12 @@ def deliver(result: SymbolicArray, out: Any, casting: str = "same_kind") -> Symb
         result = cast(result, target.element_type)
     setitem(target, Ellipsis, result)
     return target
+
+
+def put_back(result: SymbolicArray, out: Any) -> SymbolicArray:
+    """`deliver` for functions that compute in a copy of `out=` in the result's dtype: the array must become
+    one of it, not the other way round."""
+    if not is_given(out):
+        return result
+    require_cast(as_array(out), result.dtype, "safe")
+    return deliver(result, out, "unsafe")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ShapeError
+from ...errors import IndexOutOfRange, ShapeError
 from ...ir.conditions import one_of
 from ...ir.dtype import BOOL, I64
 from ...ir.expr import Apply, Expr, Index, convert, literal
@@ -69,8 +69,11 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None, /) -> None:
 @implements(np.put)
 @method("put")
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
-    array = atleast_1d(a)
-    positions = within(ravel(as_array(ind)), product(array.cells.shape), 0, mode)
+    array, wanted = atleast_1d(a), ravel(as_array(ind))
+    size, words = product(array.cells.shape), "cannot replace elements of an empty array"
+    if wanted.cells.shape != (ZERO,) and not require_at_least(size, 1, "IndexError", words):
+        raise IndexOutOfRange(words, loc=user_location(), fix="put numbers into an array that has cells")
+    positions = within(wanted, size, 0, mode)
     _put(array, positions, v)
 
 
@@ -80,7 +83,10 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     _require_same_size("place", array, chosen)
     _require_safe(vals, array)
     if ZERO in as_array(vals).cells.shape:
-        raise ShapeError("Cannot insert from an empty array!", loc=user_location(), fix="pass a value")
+        is_nowhere = elementwise(op("logical_not"), chosen)
+        words = "Cannot insert from an empty array!"
+        current_trace().check(chosen.cells.shape, is_nowhere.load, "ValueError", words)
+        return
     (positions,) = nonzero(ravel(chosen))
     _put(array, positions, vals)
 

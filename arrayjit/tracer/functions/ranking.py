@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ConcretizationError, DTypeError, IndexOutOfRange, ShapeError
+from ...errors import ConcretizationError, DTypeError, IndexOutOfRange, NumberError, ShapeError
 from ...ir.index import Affine
 from ...ir.ops import op
 from ..indices.indexing import require_assignable, setitem
@@ -22,7 +22,7 @@ from ..values.integer import number
 from ..values.rows import LISTS
 from .adopted import numpy_program
 from .exchanges import MOST_WRITTEN_OUT, ranked_by_exchanges
-from .operands import axes_of, deliver, is_true, refuse
+from .operands import axes_of, axis_of, deliver, is_true, refuse
 from .quantile_places import is_a_cell, neighbours, place_in_the_run, require_method
 from .reductions import require_room
 from .reshaping import flat
@@ -33,6 +33,7 @@ __all__: list[str] = []
 
 _SOME = "pass arrays that have values along the axis"
 _NO_NAN = "select what is no NaN, x[~np.isnan(x)], for np.median and np.quantile"
+_ONE_KIND = "leave kind out"
 _FLOATS = "fV"
 """Kinds; bfloat16 is to NumPy of its own kind."""
 
@@ -42,6 +43,7 @@ def partition(
     a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
 ) -> SymbolicArray:
     """Where there are several places, or few cells, sorted wholly: one of the orders that NumPy allows."""
+    _require_kind(kind)
     found = divided(a, kth, axis, places=False) if order is None else None
     return sort(a, axis, order=order) if found is None else found
 
@@ -51,9 +53,19 @@ def partition(
 def argpartition(
     a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
 ) -> SymbolicArray:
+    _require_kind(kind)
     array = atleast_1d(a)
     found = divided(array, kth, axis, places=True) if order is None else None
     return argsort(array, axis, order=order) if found is None else found
+
+
+def _require_kind(kind: Any) -> None:
+    try:
+        np.partition(np.zeros(1), 0, kind=kind)
+    except ValueError as error:
+        raise NumberError(str(error), loc=user_location(), fix=_ONE_KIND) from None
+    except TypeError as error:
+        raise DTypeError(str(error), loc=user_location(), fix=_ONE_KIND) from None
 
 
 @method("partition")
@@ -71,6 +83,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     """By the last key; where that is equal, by the one before it, and so on."""
     first, *others = map(np.asarray, _keys(keys))
     if first.ndim == 0:
+        axis_of(axis, first.ndim) if axis not in (0, -1) else None
         return np.int64(0)
     order = np.argsort(first, axis)
     for key in others:
@@ -202,7 +215,7 @@ def _median(a: Any, axis: Any, keepdims: bool) -> Any:
 def nanmedian(
     a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = np._NoValue
 ) -> Any:
-    return deliver(_median_of_numbers(a, axis, is_true(keepdims)), out)
+    return deliver(_median_of_numbers(a, axis, is_true(keepdims)), out, "unsafe")
 
 
 @numpy_program
@@ -350,7 +363,8 @@ def _taking(name: str, whole: int, found: Callable[..., Any]) -> AnyCallable:
         refuse(f"np.{name}", "leave the weights out", weights=weights)
         require_method(method)
         is_weak = type(q) in (int, float)
-        return deliver(found(a, fractions, method, is_weak, axis, is_true(keepdims)), out)
+        casting = "unsafe" if name.startswith("nan") else "same_kind"
+        return deliver(found(a, fractions, method, is_weak, axis, is_true(keepdims)), out, casting)
 
     function.__name__ = function.__qualname__ = name
     return function

@@ -33,6 +33,7 @@ from ..values.elementwise import (
 )
 from ..values.extents import product, require_at_least, shape_text
 from ..values.layout import kept_order
+from ..values.rows import LISTS
 from .operands import deliver, is_given, is_true, named_dtype, reduced_axes, require_cast, result_of
 from .parts import imag, real
 from .shaping import insert_axes
@@ -249,7 +250,7 @@ def extreme_number(operation: Op, array: SymbolicArray, axes: tuple[int, ...]) -
 
 def _mask(where: Any, array: SymbolicArray, order: Sequence[int]) -> SymbolicArray:
     """What says which cells take part, with the axes of the array in this order."""
-    given = as_array(where)
+    given = cast(as_array(where), BOOL) if isinstance(where, LISTS) else as_array(where)
     require_cast(given, np.bool_, "safe")
     words = f"where= of shape {shape_text(given.cells.shape)} does not broadcast to the array"
     if not broadcasts_to(given.cells.shape, array.cells.shape, words):

@@ -137,7 +137,7 @@ def _require_rows(array: Any, wanted: DType) -> None:
     if not array.ndim:
         words = "Changing the dtype of a 0d array is only supported if the itemsize is unchanged"
         fix = "give it an axis: x[np.newaxis].view(dtype)"
-    elif array.size != 1 and array.strides[-1] != array.itemsize:
+    elif array.shape[-1] != 1 and array.size and array.strides[-1] != array.itemsize:
         words = "To change to a dtype of a different size, the last axis must be contiguous"
     elif array.shape[-1] * array.itemsize % (wanted.bits // 8):
         words = (

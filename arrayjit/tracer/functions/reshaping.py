@@ -21,7 +21,7 @@ from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, copy
 from ..values.extents import ONE, ZERO, agree, divided, is_at_least, numbers, product, shape_text
 from ..values.integer import number
-from ..values.layout import is_laid_out
+from ..values.layout import is_laid_out, order_named
 from ..values.numbers import integer_of
 from .operands import refuse, shape_of
 from .shaping import permuted
@@ -33,6 +33,8 @@ __all__ = ["flat", "flat_copy", "ravel", "reshape"]
 def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> SymbolicArray:
     array = as_array(a)
     wanted = _completed(array, shape)
+    if array.is_scalar and not wanted:
+        return array
     order = _resolved_order(array, order)
     if order == "F":
         turned = _reshaped(permuted(array, range(array.ndim)[::-1]), wanted[::-1], copy)
@@ -49,9 +51,11 @@ def reshape_method(self: SymbolicArray, *shape: Any, order: str = "C", copy: Any
 @implements(np.ravel)
 @method("ravel")
 def ravel(a: Any, order: str = "C") -> SymbolicArray:
-    """A view where the cells lie one after another (for "K", evenly spaced in any order), else a copy."""
-    array = as_array(a)
-    if order == "K" or is_laid_out(array.cells, order):
+    """A view where the cells lie one after another (for "K", the axes in any order), else a copy."""
+    array, order = as_array(a), order_named(order)
+    if order == "K":
+        array, order = _from_the_farthest(array), "C"
+    if is_laid_out(array.cells, order):
         return _one_axis(array, order)
     result = flat_copy(array, order)
     array.record.layouts.doubt(array.cells, result.cells)
@@ -66,6 +70,9 @@ def flatten(self: SymbolicArray, order: str = "C") -> SymbolicArray:
 
 def flat_copy(array: SymbolicArray, order: str = "C") -> SymbolicArray:
     """The cells in row-major (or another) order as a fresh array of one axis."""
+    order = order_named(order)
+    if order == "K":
+        array, order = _from_the_farthest(array), "C"
     if all(extent.is_constant for extent in array.cells.shape):
         return copy(_one_axis(array, order))
     return _one_axis(copy(array, "F" if order == "F" else "C"), order)
@@ -79,13 +86,16 @@ def flat(array: SymbolicArray) -> SymbolicArray:
 
 
 def _one_axis(array: SymbolicArray, order: str) -> SymbolicArray:
-    if order in ("A", "K"):
+    if order == "A":
         array.record.layouts.require_numpys(array.cells)
-    if order == "K":
-        strides = _strides(array)
-        array = permuted(array, sorted(range(array.ndim), key=lambda axis: -abs(strides[axis])))
-        order = "C"
     return reshape(array, -1, order)
+
+
+def _from_the_farthest(array: SymbolicArray) -> SymbolicArray:
+    """The view whose axes go from the one with the farthest neighbours to the one with the nearest."""
+    array.record.layouts.require_numpys(array.cells)
+    strides = _strides(array)
+    return permuted(array, sorted(range(array.ndim), key=lambda axis: -abs(strides[axis])))
 
 
 def _completed(array: SymbolicArray, shape: Any) -> tuple[Affine, ...]:
@@ -140,6 +150,7 @@ def _quotient(size: Affine, rest: Affine, words: str) -> Affine | None:
 
 
 def _resolved_order(array: SymbolicArray, order: str) -> str:
+    order = order_named(order)
     if order in ("C", "F"):
         return order
     if order != "A":

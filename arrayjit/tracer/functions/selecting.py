@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import IndexOutOfRange, ShapeError, UnsupportedError
+from ...errors import DTypeError, IndexOutOfRange, NumberError, ShapeError, UnsupportedError
 from ...ir.conditions import compare, one_of
-from ...ir.dtype import BF16, BOOL, F32, I64, DType
+from ...ir.dtype import BF16, BOOL, F32, F64, I64, DType
 from ...ir.expr import Apply, Const, Expr, Index, literal
 from ...ir.index import Affine
 from ...ir.ops import op
@@ -34,15 +34,17 @@ from ..values.elementwise import (
     operand_at,
     views_of,
 )
-from ..values.extents import ZERO, numbers, require_at_least
+from ..values.extents import ONE, ZERO, numbers, require_at_least
 from ..values.fitting import ALL_MUST_FIT, check_fits
 from ..values.layout import copy_order, is_laid_out, kept_order
 from ..values.numbers import integer_of
 from .operands import (
+    arrays_of,
     axis_of,
     common_dtype,
     deliver,
     is_given,
+    put_back,
     require_cast,
     require_real,
     result_of,
@@ -90,7 +92,6 @@ def _converted(value: Any, dtype: DType) -> Operand:
 
 
 @implements(np.clip)
-@method("clip")
 def clip(
     a: Any,
     a_min: Any = np._NoValue,
@@ -99,9 +100,25 @@ def clip(
     *,
     min: Any = np._NoValue,
     max: Any = np._NoValue,
+    casting: str = "same_kind",
 ) -> SymbolicArray:
-    low = a_min if is_given(a_min) else min
-    high = a_max if is_given(a_max) else max
+    given = [bound is not np._NoValue for bound in (a_min, a_max)]
+    if not any(given):
+        return clip_method(a, min, max, out, casting=casting)
+    if not all(given):
+        words = f"clip() missing 1 required positional argument: {'a_max' if given[0] else 'a_min'!r}"
+        raise UnsupportedError(words, loc=user_location(), fix="pass None where there is no bound")
+    if not (min is np._NoValue and max is np._NoValue):
+        words = "Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden."
+        raise NumberError(words, loc=user_location(), fix="pass each bound once")
+    return clip_method(a, a_min, a_max, out, casting=casting)
+
+
+@method("clip")
+def clip_method(
+    a: Any, min: Any = None, max: Any = None, out: Any = None, *, casting: str = "same_kind"
+) -> SymbolicArray:
+    low, high = (as_operand(bound) if is_given(bound) else None for bound in (min, max))
     result = as_array(a) if type(a) is SymbolicArray else as_operand(a)
     bounds = [(name, bound) for name, bound in (("maximum", low), ("minimum", high)) if is_given(bound)]
     is_bool = False
@@ -110,15 +127,28 @@ def clip(
         is_bool = result.element_type is BOOL
         if result.weak is None and kind is not result.element_type:
             result = cast(result, kind)
+    stays = len(bounds) == 2 and all(_is_number(bound, result) for _, bound in bounds)
     for name, bound in bounds:
         nearer = bound if is_bool else _reachable_bound(name, bound, result)
-        result = elementwise(op(name), result, nearer)
+        result = elementwise(op(name), *((nearer, result) if stays else (result, nearer)))
     if not bounds:
         result = elementwise(op("positive"), result)
     assert type(result) is SymbolicArray
     if result.element_type is BF16:
         result = cast(result, F32)  # as np.clip, which knows NumPy's own floats only
-    return deliver(result, out)
+    return deliver(result, out, casting)
+
+
+def _is_number(bound: Operand | None, array: Operand) -> bool:
+    """Whether a bound is one number for all cells. Between two such NumPy leaves a float that equals one as
+    it is, the sign of zero too; otherwise it becomes the bound, the second of two extremes. Of float16 the
+    first is taken."""
+    if type(array) is SymbolicArray and array.element_type not in (F32, F64):
+        return False
+    if type(bound) is not SymbolicArray or not bound.ndim:
+        return True
+    beside = array.cells.shape if type(array) is SymbolicArray else ()
+    return all(extent == ONE for extent in bound.cells.shape) and any(extent != ONE for extent in beside)
 
 
 def _reachable_bound(name: str, bound: Any, array: Any) -> Any:
@@ -162,7 +192,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
         index = (*map(Index, before), counted.load(picked), *map(Index, after))
         return gather(array.cells, index)
 
-    return deliver(result_of(current_trace().compute(shape, array.element_type, cell, label="taken")), out)
+    return put_back(result_of(current_trace().compute(shape, array.element_type, cell, label="taken")), out)
 
 
 @implements(np.take_along_axis)
@@ -203,16 +233,20 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> SymbolicArray:
             loc=user_location(),
             fix="give one choice for each condition, and at least one",
         )
+    conditions = arrays_of(condlist)
+    for position, condition in enumerate(conditions):
+        if condition.element_type is not BOOL:
+            words = f"invalid entry {position} in condlist: should be boolean ndarray"
+            raise DTypeError(words, loc=user_location(), fix="compare: x != 0")
     dtype = common_dtype(*choicelist, default)
     result = default
-    for condition, choice in zip(condlist[::-1], choicelist[::-1], strict=True):
-        result = _chosen(as_array(condition), choice, result, dtype)
+    for condition, choice in zip(conditions[::-1], choicelist[::-1], strict=True):
+        result = _chosen(condition, choice, result, dtype)
     result = as_array(result)
     return result if is_laid_out(result.cells, "C") else copy(result, "C")
 
 
 @implements(np.choose)
-@method("choose")
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> SymbolicArray:
     selector, choices = as_array(a), list(choices)
     dtype = common_dtype(*choices)
@@ -228,7 +262,13 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Symbol
             result = one_of(hit, operand_at(option, position, dtype), result)
         return result
 
-    return deliver(result_of(current_trace().compute(shape, dtype, cell, label="chosen")), out)
+    result = result_of(current_trace().compute(shape, dtype, cell, label="chosen"))
+    return deliver(result, out, "unsafe")
+
+
+@method("choose")
+def choose_method(self: SymbolicArray, *choices: Any, out: Any = None, mode: str = "raise") -> SymbolicArray:
+    return choose(self, choices[0] if len(choices) == 1 else choices, out, mode)
 
 
 def _chosen_option(selector: SymbolicArray, count: int, mode: str) -> SymbolicArray:
@@ -324,10 +364,12 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
 @implements(np.isclose)
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> SymbolicArray:
     left, right = as_operand(a), as_operand(b)
+    if isinstance(right, int):
+        right = float(right)
     if not as_array(right).element_type.is_inexact:
         right = elementwise(op("multiply"), right, 1.0)
     gap = elementwise(op("absolute"), elementwise(op("subtract"), left, right))
-    room = elementwise(op("add"), atol, elementwise(op("multiply"), rtol, elementwise(op("absolute"), right)))
+    room = as_operand(atol) + as_operand(rtol) * abs(right)
     near = elementwise(op("logical_and"), elementwise(op("less_equal"), gap, room), _finite(right))
     result = elementwise(op("logical_or"), near, elementwise(op("equal"), left, right))
     if equal_nan:

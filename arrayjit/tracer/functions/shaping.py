@@ -86,7 +86,7 @@ def transpose(a: Any, axes: Any = None) -> SymbolicArray:
 
 @method("transpose")
 def transpose_method(self: SymbolicArray, *axes: Any) -> SymbolicArray:
-    if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
+    if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list, range))):
         return transpose(self, axes[0])
     return transpose(self, axes or None)
 
@@ -145,8 +145,8 @@ def rollaxis(a: Any, axis: Any, start: Any = 0) -> SymbolicArray:
 @implements(np.expand_dims)
 def expand_dims(a: Any, axis: Any) -> SymbolicArray:
     array = as_array(a)
-    added = len(axis) if isinstance(axis, (tuple, list)) else 1
-    return SymbolicArray(insert_axes(array, axes_of(axis, array.ndim + added)).cells, array.record)
+    added = axis if isinstance(axis, (tuple, list)) else (axis,)
+    return SymbolicArray(insert_axes(array, axes_of(added, array.ndim + len(added))).cells, array.record)
 
 
 @implements(np.squeeze)
@@ -315,7 +315,8 @@ def sliding_window_view(
     x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
 ) -> SymbolicArray:
     array, windows = as_array(x), shape_of(window_shape)
-    axes = axes_of(axis, array.ndim) if axis is not None else tuple(range(array.ndim))
+    given = range(array.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = [axis_of(one, array.ndim) for one in given]  # of which one may occur again
     if len(axes) != len(windows):
         raise ShapeError(
             f"Must provide window_shape for all dimensions of `x`; got {len(windows)} window_shape elements "

@@ -24,7 +24,7 @@ from ..record.registry import implements, method
 from ..record.trace import Body, current_trace, user_location
 from ..record.view import View
 from ..values.array import SymbolicArray
-from ..values.elementwise import as_array, copy, laid
+from ..values.elementwise import as_array, copy, elementwise, laid
 from ..values.extents import most, product
 from ..values.integer import python_int
 from ..values.layout import copy_order
@@ -54,11 +54,12 @@ many float64 numbers take a third of the time that digits take."""
 @implements(np.sort)
 def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> SymbolicArray:
     refuse("np.sort", _NO_FIELDS, order=order)
+    is_stable = _is_stable(kind, stable)
     if as_array(a).element_type.is_complex:
         return _laid_like(_sorted_by_parts(a, axis), as_array(a))
     rows, array, along = _rows(a, axis)
     dtype = array.element_type
-    by_places = _is_stable(kind, stable) and dtype.is_float
+    by_places = is_stable and dtype.is_float
 
     def whole() -> SymbolicArray:
         if by_places:
@@ -308,13 +309,26 @@ def _ranks(kth: Any, count: int | None, extent: Affine) -> list[int]:
     if not given or any(issubclass(each, (float, np.inexact)) for each in types):
         raise DTypeError("Partition index must be integer", loc=user_location(), fix=_PLACES)
     is_known = all(issubclass(each, (int, np.integer)) for each in types)
-    if not (is_known and extent.is_constant and extent.offset and count != 0):
+    if not (extent.is_constant and extent.offset and count != 0):
         return []
     size = extent.offset
+    if not is_known:
+        for place in map(as_array, given):
+            _require_place(place, size)
+        return []
     for place in given:
         if not -size <= place < size:
             raise ShapeError(f"kth(={place}) out of bounds ({size})", loc=user_location(), fix=_PLACES)
     return [int(place) % size for place in given]
+
+
+def _require_place(place: SymbolicArray, size: int) -> None:
+    """The compiled function raises where there is no such place."""
+    if place.element_type.is_inexact:
+        raise DTypeError("Partition index must be integer", loc=user_location(), fix=_PLACES)
+    for relation, limit in (("greater_equal", -size), ("less", size)):
+        holds = elementwise(op(relation), place, limit)
+        place.record.check(holds.cells.shape, holds.load, "ValueError", f"kth out of bounds ({size})")
 
 
 def _rows(a: Any, axis: Any) -> tuple[SymbolicArray, SymbolicArray, int]:

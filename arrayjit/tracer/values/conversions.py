@@ -14,6 +14,8 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
 
+import numpy as np
+
 from ...errors import DTypeError, UnsupportedError
 from ...ir.dtype import BOOL, C128, COMPLEX, DTYPES, F64, I64, DType
 from ...ir.expr import Apply, convert
@@ -22,7 +24,7 @@ from ..record.registry import METHODS, method
 from ..record.trace import current_trace, user_location
 from .array import PythonNumber, SymbolicArray, describe
 from .decimals import MOST_DECIMALS, to_decimals
-from .elementwise import as_array, as_operand, cast, is_traced
+from .elementwise import as_array, as_operand, cast, constant_array, is_traced
 from .fitting import check_fits
 from .integer import SymbolicInt
 from .numbers import as_scalar, require_int64
@@ -110,8 +112,12 @@ def _numpy_type(dtype: DType) -> Callable[..., Any]:
 
     def convert_to(*args: Any) -> Any:
         if len(args) != 1 or not is_traced(args[0]):
-            return plain(*args)
+            made = plain(*args)
+            return constant_array(made) if isinstance(made, np.ndarray) and made.size else made
         value = as_array(args[0])
+        is_it = value is args[0] and value.ndim > 0 and dtype is value.element_type
+        if is_it and value.cells.tensor.storage not in value.record.swapped:
+            return value
         check_fits(value, dtype, value.record)
         return SymbolicArray(cast(value, dtype).cells, value.record, is_scalar=value.ndim == 0)
 

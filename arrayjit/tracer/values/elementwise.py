@@ -493,7 +493,7 @@ def _is_never_negative(exponent: Operand) -> bool:
 def _mask_if_any(where: Any) -> Operand | None:
     if where is None or where is True:
         return None
-    mask = as_operand(where)
+    mask = cast(as_array(where), BOOL) if isinstance(where, LISTS) else as_operand(where)
     kind = _kind(mask)
     if kind is not BOOL and kind is not bool:
         raise DTypeError(

@@ -8,9 +8,11 @@ the axes of an array from the one whose neighbours are farthest apart to the one
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Union
+from typing import Any, Union
 
+from ...errors import NumberError
 from ...ir.index import Affine
+from ..record.trace import user_location
 from ..record.view import View
 from .extents import ONE, ZERO, is_at_least, numbers
 
@@ -22,11 +24,21 @@ __all__ = [
     "joined_order",
     "kept_order",
     "lies_in",
+    "order_named",
     "shape_order",
 ]
 
 Order = tuple[int, ...]
 Steps = tuple[Union[int, None], ...]
+
+
+def order_named(order: Any, default: str = "C") -> str:
+    """An order as NumPy spells it, by one letter of either case; None is the default. Raises NumberError."""
+    asked = default if order is None else str(order).upper()
+    if asked not in ("C", "F", "A", "K"):
+        words = f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})"
+        raise NumberError(words, loc=user_location(), fix="order='C'")
+    return asked
 
 
 def kept_order(rank: int, views: Sequence[View]) -> Order:
@@ -43,11 +55,12 @@ def joined_order(views: Sequence[View]) -> Order:
 def shape_order(rank: int, order: str) -> Order:
     """The order of an array of `rank` axes that is made from nothing."""
     axes = tuple(range(rank))
-    return axes[::-1] if order == "F" else axes
+    return axes[::-1] if order_named(order) == "F" else axes
 
 
 def copy_order(view: View, order: str) -> Order:
     """The order of a copy of one array: `order` as NumPy spells it, "K" for the array's own."""
+    order = order_named(order, "K")
     if order == "A":
         order = "F" if contiguity(view, "F") and not contiguity(view, "C") else "C"
     if order != "K" or view.rank < 2 or contiguity(view, "C"):
@@ -59,6 +72,7 @@ def copy_order(view: View, order: str) -> Order:
 def is_laid_out(view: View, order: str) -> bool:
     """Whether an array that is asked for in `order`, as NumPy spells it, may be this one. Raises Retrace or
     ConcretizationError where that depends on extents that are not known."""
+    order = order_named(order, "K")
     if order == "K":
         return True
     answers = [contiguity(view, one) for one in ("CF" if order == "A" else order)]

@@ -10,13 +10,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ...errors import Location, NumberError, UnsupportedError
+from ...errors import Location, UnsupportedError
 from ...ir.ops import OPS, Op
 from ..record.registry import FUNCTIONS, UFUNC_METHODS, AnyCallable, method
 from ..record.trace import current_trace, user_location
 from .array import SymbolicArray
 from .elementwise import copy, elementwise, store
-from .layout import contiguity
+from .layout import contiguity, order_named
 
 __all__ = ["ops_of", "unsupported"]
 
@@ -96,10 +96,7 @@ def array_function(
 
 def _order(order: Any, inputs: Sequence[Any]) -> str:
     """In which order a fresh result lies in memory: C's, Fortran's, or that of the operands (K)."""
-    asked = str(order).upper()
-    if asked not in ("C", "F", "A", "K"):
-        words = f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})"
-        raise NumberError(words, loc=user_location(), fix="order='C'")
+    asked = order_named(order, "K")
     if asked != "A":
         return asked
     arrays = [value for value in inputs if isinstance(value, (SymbolicArray, np.ndarray)) and value.ndim]
