@@ -106,8 +106,14 @@ TAKEN: dict[str, Function] = {
     "a range in an array": lambda x: np.histogram(x, 4, np.array([1.0, 9.0])),
     "bits of one cell": lambda x: x[:, 1:2].view("f4").copy(),
     "nothing to place": lambda x: np.place(x, x < 0, []),
+    "no margins": lambda x: [
+        np.pad(x, 0, mode) for mode in ("maximum", "mean", "linear_ramp", "edge", "wrap")
+    ],
     "positions of a number": lambda x: np.lexsort((np.array(3),), axis=0),
 }
+IS_NEW = np.lib.NumpyVersion(np.__version__) >= "2.3.0"
+if IS_NEW:
+    TAKEN["counts of uint64"] = lambda x: np.bincount(x[0].astype("u8"), minlength=5)
 
 
 @pytest.mark.parametrize("function", TAKEN.values(), ids=TAKEN)
@@ -125,7 +131,6 @@ def test_nothing_has_no_inverse_power(exponent: Any) -> None:
 REFUSED: dict[str, Function] = {
     "one bound": lambda x: np.clip(x, 1),
     "the upper bound": lambda x: np.clip(x, a_max=1),
-    "bounds twice": lambda x: np.clip(x, 1, 2, max=3),
     "a kind of partition": lambda x: np.partition(x, 1, kind="nonsense"),
     "a kind of argpartition": lambda x: x.argpartition(1, kind=1),
     "kinds of sorts twice": lambda x: np.sort(x + 1j, kind="stable", stable=True),
@@ -137,6 +142,9 @@ REFUSED: dict[str, Function] = {
     "a wrong order": lambda x: x.flatten("z"),
     "a new array in a wrong order": lambda x: np.zeros(3, order="z") + x[:, 0],
     "nothing to place": lambda x: np.place(x, x > 3, []),
+    "samples that do not match": lambda x: np.interp(x[0], [0], [1, 2], period=3),
+    "no period": lambda x: np.interp(x[0], [0, 1], [1, 2], period=x[0, 0]),
+    "more cells than there can be": lambda x: np.zeros([975] * 7) + x[0, 0],
     "into an empty array": lambda x: np.put(x[:0], [0], 1, mode="clip"),
     "a short sorter": lambda x: np.searchsorted(x[0], 1, sorter=[0, 1]),
     "a sorter of floats": lambda x: np.searchsorted(x[0], 1, sorter=x[0]),
@@ -146,6 +154,8 @@ REFUSED: dict[str, Function] = {
     "a kind of isin": lambda x: np.isin(x, x[0], kind="quicksort"),
     "conditions that are none": lambda x: np.select([x], [x]),
 }
+if IS_NEW:
+    REFUSED["bounds twice"] = lambda x: np.clip(x, 1, 2, max=3)
 
 
 @pytest.mark.parametrize("function", REFUSED.values(), ids=REFUSED)
@@ -153,7 +163,7 @@ def test_what_functions_refuse(function: Function) -> None:
     with pytest.raises((TypeError, ValueError, IndexError)) as numpys:
         function(MATRIX.copy())
     kinds = tuple(kind for kind in (TypeError, ValueError, IndexError) if isinstance(numpys.value, kind))
-    with pytest.raises(kinds, match=r"test_functions_arguments\.py|Cannot insert"):
+    with pytest.raises(kinds, match=r"test_functions_arguments\.py|Cannot insert|period must be"):
         trace_and_interpret(function, MATRIX.copy())
 
 

@@ -48,7 +48,8 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> SymbolicArra
     counted that the dtype has, if it has few, and the result is as long as the run finds."""
     array, length = as_array(x), operator.index(minlength)
     require_row(array, "object too deep for desired array")
-    require_cast(array, np.int64, "safe")
+    if array.dtype != np.uint64:
+        require_cast(array, np.int64, "safe")
     held = np.iinfo(np.uint8) if array.element_type is BOOL else np.iinfo(array.dtype)
     if length < 0:
         words, fix = "'minlength' must not be negative", "give 0 or more"
@@ -66,7 +67,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> SymbolicArra
         weights = None  # NumPy does not look at them
     added, trace = _counted(array, weights), current_trace()
     number = cast(array, I64)
-    if held.min < 0:
+    if held.min < 0 or held.max > np.iinfo(np.int64).max:
         words = "'list' argument must have no negative elements"
         trace.check(array.cells.shape, elementwise(op("greater_equal"), number, 0).load, "ValueError", words)
     if held.max >= length:

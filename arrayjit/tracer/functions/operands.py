@@ -3,6 +3,7 @@ are not traced. Mistakes raise NumPy's exception at the user's line."""
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -108,8 +109,11 @@ def reduced_axes(axis: Any, ndim: int) -> tuple[int, ...]:
 def shape_of(shape: Any) -> tuple[Affine, ...]:
     """A shape given as an integer or as a sequence of them."""
     is_row = isinstance(shape, (tuple, list)) or (isinstance(shape, np.ndarray) and shape.ndim > 0)
-    extents = tuple(shape) if is_row else (shape,)
-    return tuple(_extent_of(extent) for extent in extents)
+    extents = tuple(_extent_of(extent) for extent in (tuple(shape) if is_row else (shape,)))
+    if math.prod(extent.offset for extent in extents if extent.is_constant) > np.iinfo(np.int64).max:
+        words = "array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum possible size."
+        raise ShapeError(words, loc=user_location(), fix="use smaller sizes")
+    return extents
 
 
 def _extent_of(value: Any) -> Affine:

@@ -49,7 +49,7 @@ def pad(
     if mode not in ("constant", "empty", *_COPYING, *_COMPUTING):
         refuse("np.pad", fix, mode=mode)
     widths = _pairs(pad_width, inner.ndim)
-    if mode in ("constant", "empty"):
+    if mode in ("constant", "empty") or not any(map(any, widths)):
         return _with_margins(inner, widths, constant_values if mode == "constant" else None)
     what = f"an extent that is padded with mode={mode!r}"
     extents = [known_number(extent, what) for extent in inner.cells.shape]

@@ -88,14 +88,15 @@ def _interpolated(
     at the same places, each with what is to the left and to the right of them, are looked for once."""
     places, known = (np.asarray(given, dtype=np.float64) for given in (x, xp))
     rows = [np.asarray(values, dtype=np.float64) for values, _, _ in samples]
+    for row in rows:
+        _require_samples(known, row)
     if period is not None:
+        _require_period(period)
         places, known = places % abs(period), known % abs(period)
         order = np.argsort(known)
         known, rows = known[order], [row[order] for row in rows]
         known = np.concatenate((known[-1:] - abs(period), known, known[:1] + abs(period)))
         rows = [np.concatenate((row[-1:], row, row[:1])) for row in rows]
-    for row in rows:
-        _require_samples(known, row)
     last = len(known) - 1
     before = np.clip(samples_before(places, known) - 1, 0, last)
     after = np.minimum(before + 1, last)
@@ -111,6 +112,12 @@ def _interpolated(
         result = np.where(places > known[-1], values[-1] if right is None else right, result)
         results.append(np.where(np.isnan(places) & np.not_equal(len(known), 1), places, result))
     return results
+
+
+def _require_period(period: Any) -> None:
+    holds = elementwise(op("not_equal"), as_array(period), 0)
+    words = "period must be a non-zero value"
+    current_trace().check(holds.cells.shape, holds.load, "ValueError", words)
 
 
 def _quotient(rise: Any, run: Any) -> Any:
