@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from harness import assert_like_numpy, trace_and_interpret
 
+from arrayjit.errors import UnsupportedError
+
 Function = Callable[..., Any]
 
 ROW = np.array([2.0, -0.0, 0.0, np.nan, -3.0, 0.5])
@@ -106,6 +108,7 @@ TAKEN: dict[str, Function] = {
     "a range in an array": lambda x: np.histogram(x, 4, np.array([1.0, 9.0])),
     "bits of one cell": lambda x: x[:, 1:2].view("f4").copy(),
     "nothing to place": lambda x: np.place(x, x < 0, []),
+    "where numbers end": lambda x: np.arange(stop=3) + x[:, 0],
     "no margins": lambda x: [
         np.pad(x, 0, mode) for mode in ("maximum", "mean", "linear_ramp", "edge", "wrap")
     ],
@@ -142,6 +145,7 @@ REFUSED: dict[str, Function] = {
     "a wrong order": lambda x: x.flatten("z"),
     "a new array in a wrong order": lambda x: np.zeros(3, order="z") + x[:, 0],
     "nothing to place": lambda x: np.place(x, x > 3, []),
+    "numbers without an end": lambda x: np.arange() + x[0],
     "samples that do not match": lambda x: np.interp(x[0], [0], [1, 2], period=3),
     "no period": lambda x: np.interp(x[0], [0, 1], [1, 2], period=x[0, 0]),
     "more cells than there can be": lambda x: np.zeros([975] * 7) + x[0, 0],
@@ -175,3 +179,9 @@ def test_places_that_the_run_finds_outside_are_refused(function: Function, place
             divide(MATRIX.copy(), place)
         with pytest.raises(ValueError, match="out of bounds"):
             trace_and_interpret(divide, MATRIX.copy(), place)
+
+
+@pytest.mark.parametrize("name", ["shape", "dtype", "strides"])
+def test_what_an_array_is_stays_as_it_is(name: str) -> None:
+    with pytest.raises(UnsupportedError, match=f"assigning to .{name} is not supported"):
+        trace_and_interpret(lambda x: setattr(x, name, getattr(x, name)), MATRIX.copy())

@@ -142,6 +142,15 @@ class SymbolicArray:
         strides: tuple[int, ...] = METHODS["strides"](self)
         return strides
 
+    @strides.setter
+    def strides(self, value: object) -> NoReturn:
+        raise UnsupportedError(
+            "assigning to .strides is not supported in a jitted function",
+            loc=user_location(),
+            details=(describe(self),),
+            fix="use np.lib.stride_tricks.as_strided(x, x.shape, strides)",
+        )
+
     @property
     def T(self) -> SymbolicArray:  # noqa: N802
         if self.ndim < 2:
