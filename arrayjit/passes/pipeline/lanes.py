@@ -51,6 +51,7 @@ from ..schedule.trapezoid import trapezoid
 from ..schedule.unison import unison
 from ..schedule.vectorise import explain_vectorise, vectorise
 from ..structure.lifetimes import lifetimes
+from ..structure.upright import upright
 from ..table import BOTH, GPU, Pass
 
 __all__ = ["ON_LANES"]
@@ -71,7 +72,8 @@ ON_LANES: tuple[Pass[Kernel, Kernel], ...] = (
         why="lanes follow from what is left in the body",
         explained=explain_vectorise,
     ),
-    Pass(beside, after=("vectorise",), why="which loop has lanes is known by then", optional=True),
+    Pass(upright, after=("vectorise",), why="which loop has lanes is known by then", optional=True),
+    Pass(beside, after=("upright",), why="which loop has lanes is known by then", optional=True),
     Pass(align, after=("vectorise",), why="what is read in vectors is known by then"),
     Pass(
         trail,
