@@ -36,6 +36,7 @@ from ..schedule.decided import decided
 from ..schedule.distant import distant
 from ..schedule.foresee import foresee
 from ..schedule.jam import jam
+from ..schedule.lengthwise import lengthwise
 from ..schedule.overlap import overlap
 from ..schedule.prefetch import prefetch
 from ..schedule.quarters import quarters
@@ -67,8 +68,14 @@ ON_LANES: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(rows, after=("share",), why="places that do not change in a loop are locals by then", optional=True),
     Pass(whereabouts, after=("share",), why="what is compared in two loops is written alike", optional=True),
     Pass(
-        vectorise,
+        lengthwise,
         after=("rows",),
+        why="loops are as vectors find them, and what is no temporary any more is known",
+        optional=True,
+    ),
+    Pass(
+        vectorise,
+        after=("lengthwise",),
         why="lanes follow from what is left in the body",
         explained=explain_vectorise,
     ),
