@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from ..errors import CompilerBug, Location
-from ..ir.expr import Apply, Const, Expr, Index, Local, Variable
+from ..ir.dtype import BOOL
+from ..ir.expr import Apply, Cast, Const, Expr, Index, Local, Variable, dtype_of
 from ..ir.loops import Define, Fill, For, If, Raise, Stmt, Store, Update, walk_statements
 from ..ir.ops import OPS, Op
 from ..ir.walk import nodes_in, outer_updates
 
-__all__ = ["accumulation", "changes", "conditions", "fills_lanes", "is_count", "place", "squared", "updated"]
+__all__ = [
+    "ADD",
+    "accumulation",
+    "changes",
+    "conditions",
+    "counted",
+    "counts",
+    "fills_lanes",
+    "is_count",
+    "place",
+    "squared",
+    "updated",
+]
 
+ADD = OPS["add"]
 MULTIPLY = OPS["multiply"]
 DIVIDE = OPS["raw_divide"]
 
@@ -34,6 +48,23 @@ def changes(body: tuple[Stmt, ...]) -> tuple[Variable, ...]:
     """The locals from outside that a body updates."""
     updates = outer_updates(list(walk_statements(body)))
     return tuple(dict.fromkeys(update.variable for update in updates))
+
+
+def counted(update: Update) -> Expr | None:
+    """The condition that an update of an integer counts, if that is all it does."""
+    match update:
+        case Update(variable=count, value=Cast(arg=condition), accum=accum) if accum is ADD:
+            is_count = count.dtype.is_integer and dtype_of(condition) is BOOL
+            return condition if is_count else None
+        case _:
+            return None
+
+
+def counts(body: tuple[Stmt, ...]) -> frozenset[Variable]:
+    """The integers in which a body counts conditions, and does nothing else."""
+    updates = [stmt for stmt in walk_statements(body) if isinstance(stmt, Update)]
+    others = {stmt.variable for stmt in updates if counted(stmt) is None}
+    return frozenset(stmt.variable for stmt in updates) - others
 
 
 def is_count(expr: Apply) -> bool:

@@ -13,7 +13,10 @@ from ..ir.loops import Store
 from .llvm_memory import Lanes, Memory
 from .llvm_text import Value, Writer
 
-__all__ = ["appended"]
+__all__ = ["COUNTS", "appended", "count_of"]
+
+COUNTS = "avx512vl"
+"""The feature of CPUs that have the lanes of a mask as bits, and count these in one step."""
 
 
 def appended(
@@ -26,7 +29,7 @@ def appended(
     if lanes.present is not None:
         within = writer.first_lanes(lanes.present, number)
         mask = writer.pure(f"and <{number} x i1> {mask}, {within}")
-    count = _count(writer, mask, number)
+    count = count_of(writer, mask, number)
     above = writer.pure(f"sub i64 {writer.pure(f'shl i64 1, {count}')}, 1")
     first = writer.pure(f"bitcast {bits} {writer.pure(f'trunc i64 {above} to {bits}')} to <{number} x i1>")
     for store, value in stores:
@@ -35,7 +38,7 @@ def appended(
     return count
 
 
-def _count(writer: Writer, mask: str, lanes: int) -> str:
+def count_of(writer: Writer, mask: str, lanes: int) -> str:
     """In how many lanes a mask is true."""
     bits = f"i{lanes}"
     writer.declare(f"declare {bits} @llvm.ctpop.{bits}({bits})")

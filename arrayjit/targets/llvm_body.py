@@ -40,6 +40,7 @@ from .llvm_loops import (
     Print,
     boundary_after,
     boundary_before,
+    counts_at_once,
     edge_of,
     edges,
     filling,
@@ -290,17 +291,20 @@ class Body(Statements):
     ) -> None:
         """The iterations from `lo` to `hi`, at least one vector of them. The locals of `changed` accumulate
         lane by lane at the loop's own width; narrower vectors, and what appends, are in order."""
+        writer = self._writer
         by_lane = lanes == loop.lanes and loop.kind is LoopKind.VECTOR
-        accums = {variable: accumulation(variable, loop.body) for variable in changed if by_lane}
+        at_once = counts_at_once(loop, changed, writer.features) if by_lane else frozenset()
+        by_lanes = [variable for variable in changed if by_lane and variable not in at_once]
+        accums = {variable: accumulation(variable, loop.body) for variable in by_lanes}
         totals = {variable: self._values[variable] for variable in accums}
-        writer, within = self._writer, lanes_of(loop, lanes)
+        within = lanes_of(loop, lanes)
 
         def steps(*noted: Variable) -> None:
             for variable, op in accums.items():
                 self._values[variable] = writer.widen(identity(op, variable.dtype), lanes)
             self._lanes = within
             self._accumulating = frozenset(changed if loop.kind is not LoopKind.SEQUENTIAL else ())
-            self._in_order = frozenset() if by_lane else self._accumulating
+            self._in_order = at_once if by_lane else self._accumulating
             if loop.cuts and by_lane:
                 self._overlapping(loop, lo, hi, partial(lesser, writer, writer.add(hi, -lanes)))
             else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import field
 
 from ..errors import CompilerBug
@@ -25,7 +25,8 @@ from ..ir.loops import (
 )
 from ..ir.tensor import Tensor
 from ..ir.walk import nodes_in
-from .bodies import updated
+from .bodies import counts, updated
+from .llvm_appended import COUNTS
 from .llvm_memory import Edge, Lanes, Memory
 from .llvm_text import LINE_BYTES, Operand, Value, Writer
 
@@ -35,6 +36,7 @@ __all__ = [
     "aside",
     "boundary_after",
     "boundary_before",
+    "counts_at_once",
     "edge_of",
     "edges",
     "filling",
@@ -57,6 +59,9 @@ Print = Callable[[], None]
 SHORT = 80
 """Statements of a branch. Logarithms of subnormals have 50: of one number in a hundred they take half of the
 time together that they take one by one, of all a tenth."""
+
+FEW = 3
+"""Of fewer whole vectors the lanes that count are not worth adding up."""
 
 SLOW = 8.0
 """The cost of a division or a root."""
@@ -130,6 +135,15 @@ def widths(loop: For, changed: tuple[Variable, ...]) -> tuple[int, ...]:
     in_pairs = slow and loop.kind is LoopKind.LOCKSTEP
     wide = () if in_pairs and changed else (loop.lanes,)
     return (*wide, 2 * narrow, narrow, 2) if in_pairs else (*wide, narrow)
+
+
+def counts_at_once(
+    loop: For, changed: Collection[Variable], features: Collection[str]
+) -> frozenset[Variable]:
+    """The integers among those changed in which a loop of a few vectors counts conditions: no lanes of them
+    are added up in the end, for which what follows would wait."""
+    is_short = loop.trips is not None and loop.trips < FEW * loop.lanes and not loop.cuts
+    return counts(loop.body).intersection(changed) if is_short and COUNTS in features else frozenset()
 
 
 def until_boundary(memory: Memory, loop: For, lo: Operand, writer: Writer) -> tuple[str, list[str]]:

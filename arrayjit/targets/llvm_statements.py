@@ -14,7 +14,7 @@ from typing_extensions import assert_never
 
 from ..errors import CompilerBug
 from ..ir.conditions import BEYOND
-from ..ir.dtype import BOOL, DType
+from ..ir.dtype import BOOL, I64, DType
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
 from ..ir.index import Symbol
 from ..ir.loops import (
@@ -34,10 +34,10 @@ from ..ir.loops import (
 )
 from ..ir.ops import Op
 from ..ir.walk import bottom_up, locals_read
-from .bodies import changes, is_count, updated
+from .bodies import ADD, changes, counted, is_count, updated
 from .failures import raises
 from .llvm_alike import Nests
-from .llvm_appended import appended
+from .llvm_appended import COUNTS, appended, count_of
 from .llvm_chunks import Chunk, cut
 from .llvm_extremes import greatest, lost
 from .llvm_interleaved import Item, side_by_side
@@ -176,6 +176,10 @@ class Statements(ABC):
 
     def _update(self, update: Update) -> None:
         variable, accum = update.variable, update.accum
+        condition = counted(update) if variable in self._in_order and self._lanes.present is None else None
+        if condition is not None and COUNTS in self._writer.features:
+            self._count(variable, condition)
+            return
         new = old = self._values[variable]
         product = update.value.args if update.contract and isinstance(update.value, Apply) else None
         operands = [self._value(expr) for expr in product or (update.value,)]
@@ -191,6 +195,13 @@ class Statements(ABC):
         if new.lanes > old.lanes:
             raise CompilerBug(f"lanes assign different values to {variable}", stage="targets/llvm")
         self._values[variable] = self._writer.widen(new, old.lanes)
+
+    def _count(self, count: Variable, condition: Expr) -> None:
+        """The number of lanes in which a condition holds is added at once."""
+        mask = self._writer.widen(self._value(condition), self._lanes.count)
+        lanes = Value(count_of(self._writer, mask.text, mask.lanes), I64)
+        args = (self._values[count], cast(self._writer, lanes, count.dtype))
+        self._values[count] = apply(self._writer, ADD, args, count.dtype)
 
     def _chosen(self, op: Op, old: Value, value: Value) -> Value:
         """An extreme that takes no notice of NaN, which is looked for later."""
