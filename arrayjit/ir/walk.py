@@ -343,34 +343,29 @@ def rewrite_bodies(stmt: Stmt, rule: Callable[[tuple[Stmt, ...]], tuple[Stmt, ..
 def rewrite_loops(body: tuple[Stmt, ...], rule: Callable[[For], Iterable[Stmt] | None]) -> tuple[Stmt, ...]:
     """A body with what `rule` makes of its loops, outer ones first. Where that is None, `rule` sees the loops
     inside; otherwise it does not."""
-
-    def inside(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        out: list[Stmt] = []
-        for stmt in body:
-            new = rule(stmt) if type(stmt) is For else None
-            if new is None:
-                out.append(rewrite_bodies(stmt, inside) if type(stmt) in _WITH_BODIES else stmt)
-            else:
-                out.extend(new)
-        return kept(body, out)
-
-    return inside(body)
+    out: list[Stmt] = []
+    for stmt in body:
+        if type(stmt) not in _WITH_BODIES:
+            out.append(stmt)
+            continue
+        new = rule(stmt) if type(stmt) is For else None
+        if new is None:
+            out.append(rewrite_bodies(stmt, lambda inner: rewrite_loops(inner, rule)))
+        else:
+            out.extend(new)
+    return kept(body, out)
 
 
 def rewrite_loops_inside_out(
     body: tuple[Stmt, ...], rule: Callable[[For], Iterable[Stmt] | None]
 ) -> tuple[Stmt, ...]:
     """A body with what `rule` makes of its loops, inner ones first; where that is None, they stay."""
-
-    def inside(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        out: list[Stmt] = []
-        for stmt in body:
-            stmt = rewrite_bodies(stmt, inside)
-            new = rule(stmt) if type(stmt) is For else None
-            out.extend((stmt,) if new is None else new)
-        return kept(body, out)
-
-    return inside(body)
+    out: list[Stmt] = []
+    for stmt in body:
+        stmt = rewrite_bodies(stmt, lambda inner: rewrite_loops_inside_out(inner, rule))
+        new = rule(stmt) if type(stmt) is For else None
+        out.extend((stmt,) if new is None else new)
+    return kept(body, out)
 
 
 def transform_statements(
@@ -378,18 +373,12 @@ def transform_statements(
 ) -> tuple[Stmt, ...]:
     """A body with `rule` applied to every node of every expression in it, operands first, and `then` to every
     statement with such expressions, outer ones first."""
-
-    def inside(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return kept(body, [rewrite_bodies(statement(stmt), inside) for stmt in body])
-
-    def statement(stmt: Stmt) -> Stmt:
-        stmt = rewrite_expressions(stmt, whole)
-        return then(stmt) if then else stmt
-
-    def whole(expr: Expr) -> Expr:
-        return transform(expr, rule)
-
-    return inside(body)
+    out: list[Stmt] = []
+    for stmt in body:
+        stmt = rewrite_expressions(stmt, lambda expr: transform(expr, rule))
+        stmt = then(stmt) if then else stmt
+        out.append(rewrite_bodies(stmt, lambda inner: transform_statements(inner, rule, then)))
+    return kept(body, out)
 
 
 def rewrite_cells(
@@ -415,28 +404,29 @@ def rewrite_cells(
 
 def substitute_statements(body: tuple[Stmt, ...], values: Mapping[Symbol, Affine]) -> tuple[Stmt, ...]:
     """A body with index symbols replaced everywhere: loads, stores, bounds."""
+    return tuple([_placed(stmt, values) for stmt in body])
 
-    def inside(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(place(stmt) for stmt in body)
 
-    def place(stmt: Stmt) -> Stmt:
-        stmt = rewrite_expressions(stmt, lambda expr: substitute(expr, values))
-        match stmt:
-            case Store(index=index) | Prefetch(index=index):
-                return replace(stmt, index=tuple(position.substitute(values) for position in index))
-            case Copy(index=index, at=at):
-                index = tuple(position.substitute(values) for position in index)
-                return replace(stmt, index=index, at=tuple(position.substitute(values) for position in at))
-            case Multiply(stage=stage):
-                return replace(stmt, stage=stage.substitute(values))
-            case For(lo=lo, hi=hi, grain=grain):
-                grain = grain and grain.substitute(values)
-                bounded = replace(stmt, lo=lo.substitute(values), hi=hi.substitute(values), grain=grain)
-                return rewrite_bodies(bounded, inside)
-            case _:
-                return rewrite_bodies(stmt, inside)
-
-    return inside(body)
+def _placed(stmt: Stmt, values: Mapping[Symbol, Affine]) -> Stmt:
+    stmt = rewrite_expressions(stmt, lambda expr: substitute(expr, values))
+    match stmt:
+        case Store(index=index) | Prefetch(index=index):
+            return replace(stmt, index=tuple([position.substitute(values) for position in index]))
+        case Copy(index=index, at=at):
+            index = tuple(position.substitute(values) for position in index)
+            return replace(stmt, index=index, at=tuple(position.substitute(values) for position in at))
+        case Multiply(stage=stage):
+            return replace(stmt, stage=stage.substitute(values))
+        case For(lo=lo, hi=hi, body=body, grain=grain):
+            return replace(
+                stmt,
+                lo=lo.substitute(values),
+                hi=hi.substitute(values),
+                body=substitute_statements(body, values),
+                grain=grain and grain.substitute(values),
+            )
+        case _:
+            return rewrite_bodies(stmt, lambda inner: substitute_statements(inner, values))
 
 
 def substitute_assignments(
