@@ -152,3 +152,23 @@ def test_other_targets(target: str) -> None:
     program = arrayjit.jit(lambda x: np.fft.irfft(np.fft.rfft(x) * 2), target=target)
     given = numbers(3, 20, dtype="f8")
     np.testing.assert_allclose(np.asarray(program(given)), 2 * given, rtol=0, atol=1e-12)
+
+
+def test_transforms_of_one_length_share_their_tables() -> None:
+    once = arrayjit.jit(np.fft.fft, target="interp").lower(numbers(64)).build.computation
+    twice = arrayjit.jit(lambda x: np.fft.fft(np.fft.fft(x)), target="interp").lower(numbers(64))
+    assert len(twice.build.computation.params) == len(once.params)
+
+
+@pytest.mark.parametrize("count", [7, 13, 26])
+def test_roots_are_constants_of_the_program(count: int) -> None:
+    text = arrayjit.jit(np.fft.fft, target="interp").lower(numbers(count)).as_text("assignments")
+    assert "cos" not in text
+    assert "sin" not in text
+
+
+def test_a_step_of_four_takes_few_statements() -> None:
+    """They are traced, joined and looked at one by one: programs have many transforms."""
+    text = arrayjit.jit(np.fft.fft, target="interp").lower(numbers(256)).as_text("assignments")
+    stored = [line for line in text.splitlines() if "] = " in line]
+    assert len(stored) <= 4 * 26

@@ -19,10 +19,14 @@ from numpy.fft import _pocketfft_umath as of_rows  # type: ignore[attr-defined]
 from numpy.fft._pocketfft import _cook_nd_args  # type: ignore[attr-defined]
 
 from ...errors import DTypeError
+from ...ir.expr import Apply, Expr
+from ...ir.index import Affine
+from ...ir.ops import OPS
 from ..record.registry import AnyCallable, implements
 from ..record.trace import current_trace, user_location
+from ..record.view import View
 from ..values.array import SymbolicArray, describe
-from ..values.elementwise import as_array
+from ..values.elementwise import as_array, broadcast, operand_at, shape_of, store, views_of
 from ..values.extents import known_number
 from ..values.integer import number
 from ..values.numbers import integer_of
@@ -255,56 +259,88 @@ def _transformed(parts: Any, sign: int) -> Any:
             turned = _product((real, imaginary), roots) if done > 1 else (real, imaginary)
             parts = (_by_table if factor <= _LARGEST_FACTOR else _by_chirps)(turned, factor, sign)
         else:
-            pairs = [(real[:, 0], imaginary[:, 0])]
-            for k in range(1, factor):
-                roots = _turns(sign * k, done, factor * done, real.dtype)
-                pair = real[:, k], imaginary[:, k]
-                pairs.append(_product(pair, roots) if done > 1 else pair)
-            combined = _combined(pairs, factor, sign)
-            parts = tuple(np.stack(items, axis=2) for items in zip(*combined, strict=True))
+            room = (len(real), left, factor, done)
+            parts = np.empty(room, real.dtype), np.empty(room, real.dtype)
+            _written_out((real, imaginary), factor, done, sign, parts)
         done *= factor
     return parts[0].reshape(shape), parts[1].reshape(shape)
 
 
 def _product(one: Any, other: Any) -> Any:
     (a, b), (c, d) = one, other
-    return a * c - b * d, a * d + b * c
+    return _of_products("subtract", a, c, b, d), _of_products("add", a, d, b, c)
 
 
-@numpy_program
-def _combined(parts: Any, count: int, sign: int) -> Any:
-    """The transform of a few numbers, each of which is an array."""
-    if count == 2:
-        (a, b), (c, d) = parts
-        return [(a + c, b + d), (a - c, b - d)]
-    if count == 4:
-        (even, odd), (apart, across) = _combined(parts[::2], 2, sign), _combined(parts[1::2], 2, sign)
-        (a, b), (c, d) = odd, across
-        turned = (-d, c) if sign > 0 else (d, -c)
-        first, third = _combined([even, apart], 2, sign)
-        return [first, (a + turned[0], b + turned[1]), third, (a - turned[0], b - turned[1])]
-    return _odd(parts, count, sign)
+def _of_products(name: str, *factors: Any) -> SymbolicArray:
+    """The sum or the difference of two products, in one statement: a transform has hundreds of them."""
+    cells, trace = [as_array(factor) for factor in factors], current_trace()
+    dtype = cells[0].element_type
+
+    def body(position: tuple[Affine, ...]) -> Expr:
+        a, b, c, d = (operand_at(factor, position, dtype) for factor in cells)
+        products = (Apply(OPS["multiply"], pair, dtype) for pair in ((a, b), (c, d)))
+        return Apply(OPS[name], tuple(products), dtype)
+
+    return store(name, trace, broadcast(*map(shape_of, cells)), dtype, body, like=views_of(cells))
 
 
-def _odd(parts: Any, count: int, sign: int) -> Any:
+def _written_out(parts: Any, factor: int, done: int, sign: int, into: Any) -> None:
+    """The transforms along axis 1, of a few numbers, which end up along axis 2 of `into`."""
+    pairs: list[Any] = [tuple(part[:, k] for part in parts) for k in range(factor)]
+    if done > 1:
+        for k in range(1, factor):
+            pairs[k] = _product(pairs[k], _turns(sign * k, done, factor * done, parts[0].dtype))
+    _combine(pairs, sign, [tuple(part[:, :, q] for part in into) for q in range(factor)])
+
+
+def _combine(parts: Any, sign: int, into: Any) -> None:
+    """Store the transform of a few numbers, each of which is a pair of arrays."""
+    if len(parts) == 2:
+        one, other = parts
+        _plus(one, other, into[0])
+        _minus(one, other, into[1])
+    elif len(parts) == 4:
+        even, (a, b) = _plus(*parts[::2]), _minus(*parts[::2])
+        odd, (c, d) = _plus(*parts[1::2]), _minus(*parts[1::2])
+        left, right = into[1::2] if sign < 0 else into[:0:-2]
+        _plus(even, odd, into[0])
+        _minus(even, odd, into[2])
+        _plus((a, b), (d, -c), left)
+        _minus((a, b), (d, -c), right)
+    else:
+        _odd(parts, sign, into)
+
+
+def _plus(one: Any, other: Any, into: Any = (None, None)) -> Any:
+    return tuple(np.add(a, b, out=out) for a, b, out in zip(one, other, into, strict=True))
+
+
+def _minus(one: Any, other: Any, into: Any = (None, None)) -> Any:
+    return tuple(np.subtract(a, b, out=out) for a, b, out in zip(one, other, into, strict=True))
+
+
+def _odd(parts: Any, sign: int, into: Any) -> None:
     """Items that are as far from the first one share their cosines, and have opposite sines."""
+    count = len(parts)
     cosines, sines = _roots(np.arange(count), count)
-    (first, height), *rest = parts
+    first, *rest = parts
     pairs = list(zip(rest[: count // 2], rest[::-1], strict=False))
-    sums = [(a + c, b + d) for (a, b), (c, d) in pairs]
-    gaps = [(a - c, b - d) for (a, b), (c, d) in pairs]
-    found: list[Any] = [(sum((a for a, _ in sums), first), sum((b for _, b in sums), height))] + [None] * (
-        count - 1
-    )
+    sums, gaps = [_plus(*pair) for pair in pairs], [_minus(*pair) for pair in pairs]
+    total = first
+    for pair in sums[:-1]:
+        total = _plus(total, pair)
+    _plus(total, sums[-1], into[0])
     for q in range(1, count // 2 + 1):
-        real, imaginary, across, along = first, height, 0.0, 0.0
+        (real, imaginary), across, along = first, 0.0, 0.0
         for k, ((a, b), (c, d)) in enumerate(zip(sums, gaps, strict=True), 1):
             cosine, sine = float(cosines[k * q % count]), float(sign * sines[k * q % count])
             real, imaginary = real + a * cosine, imaginary + b * cosine
             across, along = across + d * sine, along + c * sine
-        found[q] = (real - across, imaginary + along)
-        found[-q] = (real + across, imaginary - along)
-    return found
+        left, right = into[q], into[-q]
+        np.subtract(real, across, out=left[0])
+        np.add(imaginary, along, out=left[1])
+        np.add(real, across, out=right[0])
+        np.subtract(imaginary, along, out=right[1])
 
 
 @numpy_program
@@ -402,4 +438,7 @@ def _roots(powers: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _constants(parts: tuple[np.ndarray, np.ndarray], dtype: Any) -> Any:
-    return tuple(as_array(part.astype(dtype)) for part in parts)
+    """One table for all transforms of a program that need such numbers."""
+    trace = current_trace()
+    tables = (View.whole(trace.constant(part.astype(dtype)), writeable=False) for part in parts)
+    return tuple(SymbolicArray(table, trace) for table in tables)
