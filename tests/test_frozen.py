@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 import pytest
 
-from arrayjit.frozen import frozen, frozen_by_identity, slotted, slotted_by_identity
+from arrayjit.frozen import frozen, frozen_by_identity, replace, slotted, slotted_by_identity
 
 T = TypeVar("T")
 
@@ -188,3 +188,16 @@ def test_what_may_change_can_be_equal_only_to_itself():
         assert one.later
     one.number, one.later = 5, "now"
     assert repr(one) == "Changer(later='now', number=5)"
+
+
+def test_replace_is_that_of_dataclasses() -> None:
+    one = Ours(1, (2,), [3], "here", 4)
+    for changes in ({}, {"number": 5}, {"made": [6], "place": None}, {"hidden": 0, "items": ()}):
+        ours, theirs = replace(one, **changes), dataclasses.replace(one, **changes)
+        assert ours is not one
+        assert (ours, ours.place) == (theirs, theirs.place)
+    assert replace(one).made is one.made
+    with pytest.raises(TypeError, match="unexpected"):
+        replace(one, missing=1)  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="no value"):
+        replace(Node(1), value=None)  # type: ignore[arg-type]

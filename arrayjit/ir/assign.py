@@ -10,11 +10,11 @@ anything, as NumPy does, so an operand may overlap the target. Statements nest i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Union, final
 
 from ..errors import Location
-from ..frozen import frozen
+from ..frozen import frozen, replace
 from .expr import Expr
 from .index import Affine, Symbol, symbols_of
 from .journal import Logged

@@ -7,10 +7,10 @@ user program size: passes keep single expressions small and let `Define` carry t
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from operator import is_
 from typing import TypeVar
 
+from ..frozen import replace
 from . import assign
 from .expr import Apply, Cast, Composed, Const, Expr, Gather, Index, Load, Local, Variable
 from .index import Affine, Symbol, symbols_of

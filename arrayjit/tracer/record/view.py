@@ -95,8 +95,12 @@ class View:
         strides = self.tensor.element_strides()
         if not all(stride.is_constant for stride in strides):
             return None
-        linear = self.tensor.linear(self.index)
-        return tuple(Affine.of(linear.coefficient(axis)) for axis in self.axes)
+        steps = dict.fromkeys(self.axes, 0)
+        for part, stride in zip(self.index, strides, strict=True):
+            for coefficient, symbol in part.terms:
+                if symbol in steps:
+                    steps[symbol] += coefficient * stride.offset
+        return affine([steps[axis] for axis in self.axes])
 
 
 def same_cells(left: View, right: View) -> bool:
