@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import wraps
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -52,11 +53,26 @@ from .operands import (
 from .reshaping import flat
 from .shaping import broadcast_to, insert_axes
 
-__all__ = ["arange", "array", "constant_of", "counted", "filled", "full", "zeros"]
+__all__ = ["arange", "array", "constant_of", "counted", "filled", "full", "makes", "zeros"]
 
-_FIX = "leave the argument out"
+Function = TypeVar("Function", bound=Callable[..., Any])
 # Ranges up to this length are also known while tracing, so that their elements can be indices.
 _KNOWN_LENGTH = 1 << 16
+
+
+def makes(*functions: Any) -> Callable[[Function], Function]:
+    """Register a function that makes arrays for calls of NumPy's. `device=` and `like=` are not traced."""
+    name = f"np.{functions[0].__name__}"
+
+    def register(function: Function) -> Function:
+        @wraps(function)
+        def making(*args: Any, device: Any = None, like: Any = None, **options: Any) -> Any:
+            refuse(name, "leave the argument out", device=device, like=like)
+            return function(*args, **options)
+
+        return creates(*functions)(making)  # type: ignore[return-value]
+
+    return register
 
 
 def filled(
@@ -69,29 +85,20 @@ def filled(
     return SymbolicArray(view, trace)
 
 
-@creates(np.zeros)
-def zeros(
-    shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
-) -> SymbolicArray:
-    refuse("np.zeros", _FIX, device=device, like=like)
+@makes(np.zeros)
+def zeros(shape: Any, dtype: Any = float, order: str = "C") -> SymbolicArray:
     extents = shape_of(shape)
     return filled(extents, 0, element_type(dtype, F64), shape_order(len(extents), order))
 
 
-@creates(np.ones)
-def ones(
-    shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
-) -> SymbolicArray:
-    refuse("np.ones", _FIX, device=device, like=like)
+@makes(np.ones)
+def ones(shape: Any, dtype: Any = None, order: str = "C") -> SymbolicArray:
     extents = shape_of(shape)
     return filled(extents, 1, element_type(dtype, F64), shape_order(len(extents), order))
 
 
-@creates(np.empty)
-def empty(
-    shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
-) -> SymbolicArray:
-    refuse("np.empty", _FIX, device=device, like=like)
+@makes(np.empty)
+def empty(shape: Any, dtype: Any = float, order: str = "C") -> SymbolicArray:
     extents = shape_of(shape)
     return unwritten(extents, element_type(dtype, F64), "empty", shape_order(len(extents), order))
 
@@ -109,18 +116,9 @@ def ndarray(
     return empty(shape, dtype, order or "C")
 
 
-@creates(np.full)
 @implements(np.full)
-def full(
-    shape: Any,
-    fill_value: Any,
-    dtype: Any = None,
-    order: str = "C",
-    *,
-    device: Any = None,
-    like: Any = None,
-) -> SymbolicArray:
-    refuse("np.full", _FIX, device=device, like=like)
+@makes(np.full)
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C") -> SymbolicArray:
     extents = shape_of(shape)
     return _full(extents, fill_value, dtype, shape_order(len(extents), order))
 
@@ -198,11 +196,8 @@ def _like(
     return result
 
 
-@creates(np.arange)
-def arange(
-    start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None, like: Any = None
-) -> SymbolicArray:
-    refuse("np.arange", _FIX, device=device, like=like)
+@makes(np.arange)
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> SymbolicArray:
     first, last = (0, start) if stop is None else (start, stop)
     stride = 1 if step is None else step
     if is_traced((first, last, stride)):
@@ -307,7 +302,7 @@ def _ahead(count: Affine, begin: float, step: float, dtype: DType) -> Expr:
     return one_of(is_first, constant(begin, dtype), number)
 
 
-@creates(np.array)
+@makes(np.array)
 def array(
     object: Any,
     dtype: Any = None,
@@ -317,9 +312,7 @@ def array(
     subok: bool = False,
     ndmin: int = 0,
     ndmax: int = 0,
-    like: Any = None,
 ) -> SymbolicArray:
-    refuse("np.array", _FIX, like=like)
     order = order or "K"
     result = _as_typed(object, dtype, order)
     is_fit, asked = is_laid_out(result.cells, order), result
@@ -339,18 +332,9 @@ def array(
     return insert_axes(result, range(ndmin - result.ndim)) if ndmin > result.ndim else result
 
 
-@creates(np.asarray, np.asanyarray)
-def asarray(
-    a: Any,
-    dtype: Any = None,
-    order: Any = None,
-    *,
-    device: Any = None,
-    copy: Any = None,
-    like: Any = None,
-) -> SymbolicArray:
+@makes(np.asarray, np.asanyarray)
+def asarray(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None) -> SymbolicArray:
     """The array itself where it is one of that dtype: no copy, as in NumPy."""
-    refuse("np.asarray", _FIX, device=device, like=like)
     return array(a, dtype, copy=copy, order=order)
 
 
@@ -362,14 +346,14 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> SymbolicA
     return result
 
 
-@creates(np.ascontiguousarray)
-def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> SymbolicArray:
-    return array(a, dtype, copy=None, order="C", ndmin=1, like=like)
+@makes(np.ascontiguousarray)
+def ascontiguousarray(a: Any, dtype: Any = None) -> SymbolicArray:
+    return array(a, dtype, copy=None, order="C", ndmin=1)
 
 
-@creates(np.asfortranarray)
-def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> SymbolicArray:
-    return array(a, dtype, copy=None, order="F", ndmin=1, like=like)
+@makes(np.asfortranarray)
+def asfortranarray(a: Any, dtype: Any = None) -> SymbolicArray:
+    return array(a, dtype, copy=None, order="F", ndmin=1)
 
 
 def _as_typed(value: Any, dtype: Any, order: str) -> SymbolicArray:
@@ -487,9 +471,8 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     return result
 
 
-@creates(np.fromiter)
-def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> SymbolicArray:
-    refuse("np.fromiter", _FIX, like=like)
+@makes(np.fromiter)
+def fromiter(iter: Any, dtype: Any, count: int = -1) -> SymbolicArray:
     items = list(iter if count < 0 else islice(iter, count))
     if len(items) < count:
         raise ShapeError(
@@ -500,8 +483,7 @@ def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> Sym
     return array(items, dtype)
 
 
-@creates(np.fromfunction)
-def fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = None, **kwargs: Any) -> Any:
-    refuse("np.fromfunction", _FIX, like=like)
+@makes(np.fromfunction)
+def fromfunction(function: Any, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
     grid = indices(shape, dtype)
     return function(*(getitem(grid, axis) for axis in range(grid.shape[0])), **kwargs)

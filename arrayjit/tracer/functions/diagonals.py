@@ -14,54 +14,33 @@ from ...ir.expr import Apply, Expr, Index, convert
 from ...ir.index import Affine
 from ...ir.ops import op
 from ..indices.indexing import getitem, setitem
-from ..record.registry import creates, implements
+from ..record.registry import implements
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, elementwise
 from ..values.extents import ONE, agree, is_at_least, lesser, numbers
 from ..values.integer import python_int
 from ..values.numbers import integer_of
-from .creation import counted, filled
-from .operands import element_type, refuse, remapped, shape_of
+from .creation import counted, filled, makes
+from .operands import element_type, remapped, shape_of
 from .reshaping import flat
 from .shaping import diagonal
 
 __all__: list[str] = []
 
-_FIX = "leave the argument out"
 
-
-@creates(np.eye)
-def eye(
-    N: Any,  # noqa: N803
-    M: Any = None,  # noqa: N803
-    k: int = 0,
-    dtype: Any = float,
-    order: str = "C",
-    *,
-    device: Any = None,
-    like: Any = None,
-) -> SymbolicArray:
-    refuse("np.eye", _FIX, device=device, like=like)
+@makes(np.eye)
+def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = float, order: str = "C") -> SymbolicArray:  # noqa: N803
     return _by_diagonal("equal", N, M, k, dtype)
 
 
-@creates(np.identity)
-def identity(n: Any, dtype: Any = None, *, like: Any = None) -> SymbolicArray:
-    refuse("np.identity", _FIX, like=like)
+@makes(np.identity)
+def identity(n: Any, dtype: Any = None) -> SymbolicArray:
     return _by_diagonal("equal", n, n, 0, dtype)
 
 
-@creates(np.tri)
-def tri(
-    N: Any,  # noqa: N803
-    M: Any = None,  # noqa: N803
-    k: int = 0,
-    dtype: Any = float,
-    *,
-    like: Any = None,
-) -> SymbolicArray:
-    refuse("np.tri", _FIX, like=like)
+@makes(np.tri)
+def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = float) -> SymbolicArray:  # noqa: N803
     return _by_diagonal("less_equal", N, M, k, dtype)
 
 

@@ -7,6 +7,7 @@ passes.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ...errors import DivisionByZero, DTypeError, ShapeError
 from ...ir.dtype import BF16, BOOL, C128, F32, F64, I64, DType, from_numpy
 from ...ir.index import Affine
 from ...ir.ops import op
-from ..record.registry import implements, method
+from ..record.registry import AnyCallable, implements, method
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, cast, copy, elementwise
@@ -28,7 +29,7 @@ from .shaping import broadcast_to, insert_axes
 
 _NO_CELLS = "division by zero"
 
-__all__ = ["mean", "std", "var", "without_nan"]
+__all__ = ["mean", "without_nan"]
 
 
 @implements(np.mean)
@@ -68,46 +69,6 @@ def _quotient(
     require_room(op("add"), kind, out)
     total = accumulate_over(op("add"), array, axes, kind, where=where)
     return _divided(_as_dtype(total, target), count)
-
-
-@implements(np.var)
-@method("var")
-def var(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
-    correction: Any = None,
-) -> SymbolicArray:
-    array = as_array(a)
-    axes = axes_of(axis, array.ndim)
-    result = _variance(array, axes, dtype, out, _lost(ddof, correction), where, mean)
-    return deliver(insert_axes(result, axes) if is_true(keepdims) else result, out)
-
-
-@implements(np.std)
-@method("std")
-def std(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
-    correction: Any = None,
-) -> SymbolicArray:
-    array = as_array(a)
-    axes = axes_of(axis, array.ndim)
-    variance = _variance(array, axes, dtype, out, _lost(ddof, correction), where, mean)
-    return deliver(_root(insert_axes(variance, axes) if is_true(keepdims) else variance, out), out)
 
 
 def _mean_dtype(array: SymbolicArray) -> DType:
@@ -322,44 +283,6 @@ def _finite_mask(array: SymbolicArray, where: Any) -> SymbolicArray:
     return elementwise(op("logical_and"), numbers, where)
 
 
-@implements(np.nanvar)
-def nanvar(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
-    correction: Any = None,
-) -> SymbolicArray:
-    array = as_array(a)
-    axes, lost = axes_of(axis, array.ndim), _lost(ddof, correction)
-    result = _variance_of_numbers(array, axes, dtype, out, lost, where, mean)
-    return deliver(insert_axes(result, axes) if is_true(keepdims) else result, out)
-
-
-@implements(np.nanstd)
-def nanstd(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
-    correction: Any = None,
-) -> SymbolicArray:
-    array = as_array(a)
-    axes, lost = axes_of(axis, array.ndim), _lost(ddof, correction)
-    variance = _variance_of_numbers(array, axes, dtype, out, lost, where, mean)
-    return deliver(_root(insert_axes(variance, axes) if is_true(keepdims) else variance, out), out)
-
-
 def _variance_of_numbers(
     array: SymbolicArray, axes: tuple[int, ...], dtype: Any, out: Any, ddof: Any, where: Any, mean: Any
 ) -> SymbolicArray:
@@ -376,6 +299,37 @@ def _variance_of_numbers(
     result = _quotient(squares(deviation), axes, dtype, numbers, freedom, out)
     is_left = elementwise(op("greater"), freedom, 0)
     return _as_dtype(elementwise(op("where"), is_left, result, np.nan), result.element_type)
+
+
+def _spread(name: str, variance: Callable[..., SymbolicArray], is_root: bool) -> AnyCallable:
+    """A function that takes what `np.var` takes, and gives a variance or its root."""
+
+    def function(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: Any = 0,
+        keepdims: Any = False,
+        *,
+        where: Any = True,
+        mean: Any = None,
+        correction: Any = None,
+    ) -> SymbolicArray:
+        array = as_array(a)
+        axes = axes_of(axis, array.ndim)
+        result = variance(array, axes, dtype, out, _lost(ddof, correction), where, mean)
+        result = insert_axes(result, axes) if is_true(keepdims) else result
+        return deliver(_root(result, out) if is_root else result, out)
+
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+implements(np.var)(method("var")(_spread("var", _variance, is_root=False)))
+implements(np.std)(method("std")(_spread("std", _variance, is_root=True)))
+implements(np.nanvar)(_spread("nanvar", _variance_of_numbers, is_root=False))
+implements(np.nanstd)(_spread("nanstd", _variance_of_numbers, is_root=True))
 
 
 _of_known_extent: Any = numpy_program(inspect.unwrap(np.cov))
