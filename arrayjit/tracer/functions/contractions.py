@@ -297,11 +297,6 @@ def trace(
     return reduce_array(op("add"), diagonal(a, offset, axis1, axis2), -1, dtype, out)
 
 
-@implements(np.linalg.trace)
-def matrix_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> SymbolicArray:
-    return trace(x, offset, -2, -1, dtype)
-
-
 @implements(np.kron)
 def kron(a: Any, b: Any) -> Any:
     left, right = as_array(a), as_array(b)

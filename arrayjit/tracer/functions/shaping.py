@@ -285,11 +285,6 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Symboli
     return read_only(_diagonal(_of_rank(a, 2), offset, axis1, axis2))
 
 
-@implements(np.linalg.diagonal)
-def matrix_diagonal(x: Any, /, *, offset: int = 0) -> SymbolicArray:
-    return diagonal(x, offset, -2, -1)
-
-
 def _diagonal(array: SymbolicArray, offset: int, axis1: int, axis2: int) -> SymbolicArray:
     rows, columns = axis_of(axis1, array.ndim, "axis1"), axis_of(axis2, array.ndim, "axis2")
     if rows == columns:

@@ -37,7 +37,7 @@ from .factorisations import (
 )
 from .parts import squares
 
-__all__ = ["svd", "svdvals", "wide_floats_of"]
+__all__ = ["svd", "wide_floats_of"]
 
 _FEW = 8
 """Columns up to which rotations of rows find singular values, and vectors in 0.7 of the time of LAPACK's."""
@@ -329,12 +329,6 @@ def _turn(rows: Any, turns: Any, wants_vectors: bool, p: Any, q: Any, count: Any
         count[...] += 1
 
     cond(is_turned, rotate, lambda: None)
-
-
-@implements(np.linalg.svdvals)
-@numpy_program
-def svdvals(x: Any, /) -> Any:
-    return svd(x, compute_uv=False)
 
 
 def wide_floats_of(*given: Any) -> tuple[Any, ...]:
