@@ -20,11 +20,21 @@ __all__ = ["numpy_program"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _ADOPTED: tuple[Any, ...] = (
+    np.angle,
+    np.append,
     np.apply_over_axes,
+    np.argwhere,
+    np.column_stack,
     np.common_type,
     np.corrcoef,
+    np.dstack,
+    np.flatnonzero,
+    np.hstack,
     np.i0,
     np.intersect1d,
+    np.iscomplex,
+    np.isreal,
+    np.isrealobj,
     np.linalg.diagonal,
     np.linalg.matrix_norm,
     np.linalg.svdvals,
@@ -47,6 +57,7 @@ _ADOPTED: tuple[Any, ...] = (
     np.unique_inverse,
     np.unwrap,
     np.vander,
+    np.vstack,
     *([np.astype] if hasattr(np, "astype") else ()),  # which NumPy 2.0 lacks
 )
 
@@ -64,4 +75,5 @@ def numpy_program(code: Function) -> Function:
 for _function in _ADOPTED:
     implements(_function)(numpy_program(_function.__wrapped__))
 
-creates(np.require)(numpy_program(np.require))
+for _function in (np.fromfunction, np.require):
+    creates(_function)(numpy_program(_function))

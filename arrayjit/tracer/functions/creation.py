@@ -481,9 +481,3 @@ def fromiter(iter: Any, dtype: Any, count: int = -1) -> SymbolicArray:
             fix="leave out the count, or lower it",
         )
     return array(items, dtype)
-
-
-@makes(np.fromfunction)
-def fromfunction(function: Any, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
-    grid = indices(shape, dtype)
-    return function(*(getitem(grid, axis) for axis in range(grid.shape[0])), **kwargs)

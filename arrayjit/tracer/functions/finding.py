@@ -25,7 +25,6 @@ from ..values.extents import as_expr, most
 from ..values.integer import number, python_int
 from ..values.layout import shape_order
 from .adopted import numpy_program
-from .joining import stack
 from .operands import axes_of, axis_of, deliver, require_real, require_row
 from .reductions import reduce_array
 from .reshaping import flat
@@ -53,19 +52,6 @@ _MOST_BYTES_COMPARED = 240
 @method("nonzero")
 def nonzero_(a: Any) -> tuple[SymbolicArray, ...]:
     return nonzero(as_array(a))
-
-
-@implements(np.flatnonzero)
-def flatnonzero(a: Any) -> SymbolicArray:
-    (positions,) = nonzero(flat(as_array(a)))
-    return positions
-
-
-@implements(np.argwhere)
-def argwhere(a: Any) -> SymbolicArray:
-    array = as_array(a)
-    places = nonzero(atleast_1d(array))
-    return stack(places).T if array.ndim else getitem(stack(places).T, (slice(None), slice(0, 0)))
 
 
 @implements(np.compress)

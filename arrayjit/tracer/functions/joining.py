@@ -51,7 +51,7 @@ from .operands import (
     shape_of,
 )
 from .reshaping import flat, reshape
-from .shaping import atleast_1d, atleast_2d, atleast_3d, insert_axes
+from .shaping import atleast_1d, insert_axes
 
 __all__ = ["concatenate", "length_of", "slab", "stack", "stretch", "unwritten"]
 
@@ -184,33 +184,6 @@ def _layer(part: SymbolicArray | Rows, axis: int) -> SymbolicArray:
     return SymbolicArray(cells.transpose(order), part.together.record)
 
 
-def _each(function: Any, arrays: Any) -> list[SymbolicArray]:
-    return [function(array) for array in arrays]
-
-
-@implements(np.vstack)
-def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> SymbolicArray:
-    return concatenate(_each(atleast_2d, tup), 0, dtype=dtype, casting=casting)
-
-
-@implements(np.hstack)
-def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> SymbolicArray:
-    parts = _each(atleast_1d, tup)
-    along = 0 if parts and parts[0].ndim == 1 else 1
-    return concatenate(parts, along, dtype=dtype, casting=casting)
-
-
-@implements(np.dstack)
-def dstack(tup: Any) -> SymbolicArray:
-    return concatenate(_each(atleast_3d, tup), 2)
-
-
-@implements(np.column_stack)
-def column_stack(tup: Any) -> SymbolicArray:
-    parts = [part if part.ndim > 1 else insert_axes(atleast_1d(part), (1,)) for part in arrays_of(tup)]
-    return concatenate(parts, 1)
-
-
 @implements(np.block)
 def block(arrays: Any) -> SymbolicArray:
     depth = _depth(arrays)
@@ -234,12 +207,6 @@ def _block(arrays: Any, depth: int, rank: int) -> SymbolicArray:
         leaf = as_array(arrays)
         return insert_axes(leaf, range(rank - leaf.ndim))
     return concatenate([_block(part, depth - 1, rank) for part in arrays], rank - depth)
-
-
-@implements(np.append)
-def append(arr: Any, values: Any, axis: Any = None) -> SymbolicArray:
-    array, added = as_array(arr), as_array(values)
-    return concatenate((flat(array), flat(added)), 0) if axis is None else concatenate((array, added), axis)
 
 
 def length_of(array: SymbolicArray, axis: int) -> int:
