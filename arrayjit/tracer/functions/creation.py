@@ -215,8 +215,8 @@ def _no_range(*numbers: Any) -> UserError:
     """NumPy divides by the step, which raises an exception if none of the numbers is its own."""
     fix = "use a step that is not 0"
     if any(isinstance(number, np.generic) for number in numbers):
-        return ShapeError("Maximum allowed size exceeded", loc=user_location(), fix=fix)
-    return DivisionByZero("division by zero", loc=user_location(), fix=fix)
+        return ShapeError("Maximum allowed size exceeded", fix=fix)
+    return DivisionByZero("division by zero", fix=fix)
 
 
 def _traced_range(first: Any, last: Any, stride: Any, dtype: Any) -> SymbolicArray:
@@ -319,11 +319,7 @@ def array(
     if order == "A" or copy is False:
         result.record.layouts.require_numpys(result.cells)
     if copy is False and not (is_fit and result is object):
-        raise ShapeError(
-            "Unable to avoid copy while creating an array as requested.",
-            loc=user_location(),
-            fix="use np.asarray",
-        )
+        raise ShapeError("Unable to avoid copy while creating an array as requested.", fix="use np.asarray")
     is_users = result is object or type(object) in (np.ndarray, np.memmap)
     if not is_fit or (copy is True and is_users):
         result = _fresh(result, result.element_type, order)
@@ -405,7 +401,6 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     if not np.can_cast(given, target.dtype, casting):  # type: ignore[arg-type]
         raise DTypeError(
             f"Cannot cast array data from {given!r} to {target.dtype!r} according to the rule '{casting}'",
-            loc=user_location(),
             fix="pass casting='unsafe'",
         )
     if type(source) in (float, complex):
@@ -433,9 +428,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
 @creates(np.meshgrid)
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
     if indexing not in ("xy", "ij"):
-        raise ShapeError(
-            "Valid values for `indexing` are 'xy' and 'ij'.", loc=user_location(), fix="use 'xy' or 'ij'"
-        )
+        raise ShapeError("Valid values for `indexing` are 'xy' and 'ij'.", fix="use 'xy' or 'ij'")
     parts = [flat(part) for part in arrays_of(xi)]
     order = list(range(len(parts)))
     if indexing == "xy" and len(parts) > 1:
@@ -477,7 +470,6 @@ def fromiter(iter: Any, dtype: Any, count: int = -1) -> SymbolicArray:
     if len(items) < count:
         raise ShapeError(
             f"iterator too short: Expected {count} but iterator had only {len(items)} items.",
-            loc=user_location(),
             fix="leave out the count, or lower it",
         )
     return array(items, dtype)

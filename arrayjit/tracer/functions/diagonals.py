@@ -15,7 +15,7 @@ from ...ir.index import Affine
 from ...ir.ops import op
 from ..indices.indexing import getitem, setitem
 from ..record.registry import implements
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, elementwise
 from ..values.extents import ONE, agree, is_at_least, lesser, numbers
@@ -65,7 +65,7 @@ def diag(v: Any, k: int = 0) -> SymbolicArray:
     if given.ndim == 2:
         return diagonal(given, k)
     if given.ndim != 1:
-        raise ShapeError("Input must be 1- or 2-d.", loc=user_location(), fix="use np.diagonal")
+        raise ShapeError("Input must be 1- or 2-d.", fix="use np.diagonal")
     k = operator.index(k)
     size = given.cells.shape[0] + abs(k)
     result = filled((size, size), 0, given.element_type)
@@ -85,11 +85,11 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     """Numbers of an array are taken in turns, as `a.flat` does."""
     target = as_array(a)
     if target.ndim < 2:
-        raise ShapeError("array must be at least 2-d", loc=user_location(), fix="use a matrix")
+        raise ShapeError("array must be at least 2-d", fix="use a matrix")
     first, *others = target.cells.shape
     words = "All dimensions of input must be of equal length"
     if target.ndim > 2 and not all(agree(first, other, words) for other in others):
-        raise ShapeError(words, loc=user_location(), details=(describe(target),), fix="use a matrix")
+        raise ShapeError(words, details=(describe(target),), fix="use a matrix")
     size = reduce(lesser, others, first)
     if wrap and target.ndim == 2 and not is_at_least(others[0] - first, 0):
         rows, columns = numbers(target.cells.shape, "a shape whose diagonal is wrapped")

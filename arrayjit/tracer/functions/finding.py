@@ -18,7 +18,7 @@ from ..indices.gathering import gather
 from ..indices.indexing import getitem
 from ..loops.control import cond
 from ..record.registry import implements, method
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_array, cast, elementwise, laid, operand_at
 from ..values.extents import as_expr, most
@@ -82,7 +82,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     sides = trim.lower()
     if sides not in ("fb", "bf", "f", "b"):
         words = f"unexpected character(s) in `trim`: {sides!r}"
-        raise ShapeError(words, loc=user_location(), fix="use 'f', 'b' or 'fb'")
+        raise ShapeError(words, fix="use 'f', 'b' or 'fb'")
     every = tuple(range(filt.ndim))
     key = [slice(None)] * filt.ndim
     for along in axes_of(axis, filt.ndim):
@@ -168,7 +168,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Symb
     require_row(array, "object too deep for desired array")
     if side not in ("left", "right"):
         words = f"search side must be 'left' or 'right' (got '{side}')"
-        raise ShapeError(words, loc=user_location(), fix="use side='left' or side='right'")
+        raise ShapeError(words, fix="use side='left' or side='right'")
     if sorter is not None:
         array = getitem(array, sorter)
     (extent,) = array.cells.shape

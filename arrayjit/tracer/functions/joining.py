@@ -18,7 +18,7 @@ from ...ir.dtype import BOOL, DType
 from ...ir.index import Affine, affine
 from ..indices.indexing import getitem, setitem
 from ..record.registry import implements, method
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, as_operand, broadcast_view, copy, views_of
 from ..values.extents import (
@@ -89,13 +89,12 @@ def concatenate(
     operands = [as_operand(value) for value in arrays]  # of which Python numbers are weak
     parts = arrays_of(operands)
     if not parts:
-        raise ShapeError("need at least one array to concatenate", loc=user_location(), fix="pass an array")
+        raise ShapeError("need at least one array to concatenate", fix="pass an array")
     if axis is None:
         parts, axis = [flat(part) for part in parts], 0
     if parts[0].ndim == 0:
         raise ShapeError(
             "zero-dimensional arrays cannot be concatenated",
-            loc=user_location(),
             fix="give all arrays in one list, np.concatenate([x, y]); join numbers by np.array",
         )
     along = axis_of(axis, parts[0].ndim)
@@ -141,7 +140,6 @@ def _require_fitting(parts: Sequence[SymbolicArray], axis: int) -> None:
                 "all the input array dimensions except for the concatenation axis must match exactly, but "
                 f"the array at index 0 has {first.ndim} dimension(s) and the array at index {position} has "
                 f"{part.ndim} dimension(s)",
-                loc=user_location(),
                 fix="give the arrays the same number of dimensions",
             )
         for other, (one, two) in enumerate(zip(first.cells.shape, part.cells.shape, strict=True)):
@@ -151,7 +149,7 @@ def _require_fitting(parts: Sequence[SymbolicArray], axis: int) -> None:
                 f"index {position} has size {two}"
             )
             if other != axis and not agree(one, two, words):
-                raise ShapeError(words, loc=user_location(), fix="make the other dimensions equal")
+                raise ShapeError(words, fix="make the other dimensions equal")
 
 
 @implements(np.stack)
@@ -160,12 +158,11 @@ def stack(
 ) -> SymbolicArray:
     parts = arrays_of(arrays)
     if not parts:
-        raise ShapeError("need at least one array to stack", loc=user_location(), fix="pass an array")
+        raise ShapeError("need at least one array to stack", fix="pass an array")
     words = "all input arrays must have the same shape"
     if not all(same_shape(part.cells.shape, parts[0].cells.shape, words) for part in parts):
         raise ShapeError(
             words,
-            loc=user_location(),
             details=tuple(shape_text(part.cells.shape) for part in parts[:8]),
             fix="make the shapes equal",
         )
@@ -224,7 +221,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Symbo
         size, trace = array.cells.shape[along], current_trace()
         sections = operator.index(indices_or_sections)
         if sections <= 0:
-            raise ShapeError("number sections must be larger than 0.", loc=user_location(), fix="use n >= 1")
+            raise ShapeError("number sections must be larger than 0.", fix="use n >= 1")
         each = divided(size, sections)
         extra = size - each * sections
         ends = [each * n + lesser(Affine.of(n), extra) for n in range(sections + 1)]
@@ -240,7 +237,6 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[SymbolicArr
         if indices_or_sections <= 0 or size % indices_or_sections:
             raise ShapeError(
                 "array split does not result in an equal division",
-                loc=user_location(),
                 details=(f"{size} into {indices_or_sections}",),
                 fix="use np.array_split",
             )
@@ -267,7 +263,7 @@ def _of_axes(ary: Any, least: int, name: str) -> SymbolicArray:
     array = as_array(ary)
     if array.ndim < least:
         words = f"{name} only works on arrays of {least} or more dimensions"
-        raise ShapeError(words, loc=user_location(), details=(describe(array),), fix="use np.split")
+        raise ShapeError(words, details=(describe(array),), fix="use np.split")
     return array
 
 
@@ -360,7 +356,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> SymbolicArray:
         words = (
             f"Cannot cast array data from {repeats.dtype!r} to dtype('int64') according to the rule 'safe'"
         )
-        raise DTypeError(words, loc=user_location(), fix="give the counts as integers")
+        raise DTypeError(words, fix="give the counts as integers")
     known = current_trace().known(repeats.cells) if type(repeats) is SymbolicArray else None
     if type(repeats) is SymbolicArray and known is None:
         return _repeated_once(array, repeats, along)
@@ -385,7 +381,6 @@ def _repeated_once(array: SymbolicArray, counts: SymbolicArray, axis: int) -> Sy
     if counts.element_type is not BOOL or counts.ndim != 1:
         raise UnsupportedError(
             "np.repeat by counts that only the compiled function knows gives an array of no known size",
-            loc=user_location(),
             details=(describe(counts),),
             fix="where the sum is known: np.take(x, np.searchsorted(np.cumsum(counts), np.arange(the_sum), "
             "'right'))",
@@ -400,16 +395,15 @@ def _repeated_once(array: SymbolicArray, counts: SymbolicArray, axis: int) -> Sy
 
 def _require_counts(counts: np.ndarray) -> None:
     if counts.ndim > 1:
-        raise ShapeError("object too deep for desired array", loc=user_location(), fix="give a row of counts")
+        raise ShapeError("object too deep for desired array", fix="give a row of counts")
     if np.any(counts < 0):
         what = "repeats may not contain negative values." if counts.size != 1 else _NEGATIVE
-        raise ShapeError(what, loc=user_location(), fix="use counts >= 0")
+        raise ShapeError(what, fix="use counts >= 0")
 
 
 def _uneven(array: SymbolicArray, counts: Sequence[Affine], axis: int) -> ShapeError:
     return ShapeError(
         f"{_UNEVEN} {shape_text((array.cells.shape[axis],))} {shape_text(counts)}",
-        loc=user_location(),
         details=(describe(array),),
         fix="give one count, or one for each part",
     )

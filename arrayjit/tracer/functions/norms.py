@@ -11,7 +11,6 @@ from ...errors import ShapeError
 from ...ir.dtype import BF16, F64
 from ...ir.ops import op
 from ..record.registry import implements
-from ..record.trace import user_location
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_array, cast, elementwise
 from .contractions import contract, dot
@@ -38,9 +37,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> S
         return _vector_norm(array, ord, axes, keepdims)
     if len(axes) == 2:
         return _matrix_norm(array, ord, axes, keepdims)
-    raise ShapeError(
-        "Improper number of dimensions to norm.", loc=user_location(), fix="pass axis= with one or two axes"
-    )
+    raise ShapeError("Improper number of dimensions to norm.", fix="pass axis= with one or two axes")
 
 
 @implements(np.linalg.vector_norm)
@@ -85,9 +82,7 @@ def _vector_norm(array: SymbolicArray, ord: Any, axes: tuple[int, ...], keepdims
     if ord == 1:
         return reduce_array(op("add"), sizes, axes, keepdims=keepdims)
     if isinstance(ord, str):
-        raise ShapeError(
-            f"Invalid norm order '{ord}' for vectors", loc=user_location(), fix="use a number as ord="
-        )
+        raise ShapeError(f"Invalid norm order '{ord}' for vectors", fix="use a number as ord=")
     powers = elementwise(op("power"), sizes, ord)
     total = reduce_array(op("add"), powers, axes, keepdims=keepdims)
     return elementwise(op("power"), total, 1.0 / ord)
@@ -109,7 +104,5 @@ def _matrix_norm(array: SymbolicArray, ord: Any, axes: tuple[int, ...], keepdims
         name = {2: "maximum", -2: "minimum", "nuc": "add"}[ord]
         result = reduce_array(op(name), values, -1, initial=np._NoValue if ord == -2 else 0)
     else:
-        raise ShapeError(
-            "Invalid norm order for matrices.", loc=user_location(), fix="use ord=None, 'fro', 1, 2 or inf"
-        )
+        raise ShapeError("Invalid norm order for matrices.", fix="use ord=None, 'fro', 1, 2 or inf")
     return insert_axes(result, axes) if keepdims else result

@@ -13,7 +13,7 @@ from ...errors import DTypeError, IndexOutOfRange, ShapeError, UnsupportedError
 from ...ir.dtype import DType, from_numpy
 from ...ir.index import Affine, Symbol, affine
 from ..indices.indexing import setitem
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..record.view import View
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, as_operand, cast
@@ -80,7 +80,6 @@ def axis_of(axis: Any, ndim: int, name: str = "axis") -> int:
     if not -ndim <= number < ndim:
         raise AxisError(
             f"{name} {number} is out of bounds for array of dimension {ndim}",
-            loc=user_location(),
             fix=f"use an axis from {-ndim} to {ndim - 1}" if ndim else "use axis=None",
         )
     return number % ndim
@@ -93,7 +92,7 @@ def axes_of(axis: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
     given = axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = tuple(axis_of(one, ndim, name) for one in given)
     if len(set(axes)) != len(axes):
-        raise ShapeError(f"duplicate value in '{name}'", loc=user_location(), fix="name each axis once")
+        raise ShapeError(f"duplicate value in '{name}'", fix="name each axis once")
     return axes
 
 
@@ -112,7 +111,7 @@ def _extent_of(value: Any) -> Affine:
     extent = integer_of(value, current_trace())
     words = "negative dimensions are not allowed"
     if not require_at_least(extent, 0, "ValueError", words):
-        raise ShapeError(words, loc=user_location(), fix="use sizes >= 0")
+        raise ShapeError(words, fix="use sizes >= 0")
     return extent
 
 
@@ -138,9 +137,7 @@ def refuse(function: str, fix: str, **options: Any) -> None:
     for name, value in options.items():
         if is_given(value):
             raise UnsupportedError(
-                f"{function} with {name}={value!r} is not supported in a jitted function",
-                loc=user_location(),
-                fix=fix,
+                f"{function} with {name}={value!r} is not supported in a jitted function", fix=fix
             )
 
 
@@ -149,7 +146,6 @@ def require_real(array: SymbolicArray, function: str) -> SymbolicArray:
     if array.element_type.is_complex:
         raise UnsupportedError(
             f"{function} of complex numbers is not supported in a jitted function",
-            loc=user_location(),
             details=(describe(array),),
             fix="use the parts, x.real and x.imag, or the sizes, np.abs(x)",
         )
@@ -162,7 +158,6 @@ def require_cast(array: SymbolicArray, dtype: Any, rule: str) -> None:
     if not np.can_cast(array.dtype, target, rule):  # type: ignore[arg-type]
         raise DTypeError(
             f"Cannot cast array data from {array.dtype!r} to {target!r} according to the rule '{rule}'",
-            loc=user_location(),
             details=(describe(array),),
             fix=f"convert it with .astype(np.{target})",
         )
@@ -173,7 +168,6 @@ def require_integers(positions: SymbolicArray) -> SymbolicArray:
     if positions.element_type.is_inexact:
         raise DTypeError(
             "only int indices permitted",
-            loc=user_location(),
             details=(describe(positions),),
             fix="convert them first: x.astype(int)",
         )
@@ -184,9 +178,7 @@ def require_row(array: SymbolicArray, words: str) -> None:
     """Raises ShapeError, with NumPy's words, for an array that has not one axis."""
     if array.ndim != 1:
         details = (describe(array),)
-        raise ShapeError(
-            words, loc=user_location(), details=details, fix="pass an array of one axis: x.ravel()"
-        )
+        raise ShapeError(words, details=details, fix="pass an array of one axis: x.ravel()")
 
 
 def remapped(
@@ -204,7 +196,7 @@ def only_axis(axis: Any, ndim: int, function: str) -> int:
     axes = axes_of(axis, ndim)
     if len(axes) != 1:
         words = f"{function} does not allow multiple axes"
-        raise ShapeError(words, loc=user_location(), fix="name one axis")
+        raise ShapeError(words, fix="name one axis")
     return axes[0]
 
 
@@ -219,16 +211,10 @@ def deliver(result: SymbolicArray, out: Any, casting: str = "same_kind") -> Symb
     shapes = target.cells.shape, result.cells.shape
     words = "output array has shape {}, the result has shape {}".format(*shape_texts(*shapes))
     if not same_shape(*shapes, words):
-        raise ShapeError(
-            words,
-            loc=user_location(),
-            details=(describe(target),),
-            fix="pass an out= array of the result's shape",
-        )
+        raise ShapeError(words, details=(describe(target),), fix="pass an out= array of the result's shape")
     if not np.can_cast(result.dtype, target.dtype, casting):  # type: ignore[arg-type]
         raise DTypeError(
             f"Cannot cast output from {result.dtype!r} to {target.dtype!r} with casting rule '{casting}'",
-            loc=user_location(),
             details=(describe(target),),
             fix="pass an out= array of the result's dtype",
         )

@@ -19,7 +19,7 @@ from ...ir.index import Affine, affine
 from ...ir.ops import OPS, Op, op
 from ..indices.indexing import getitem
 from ..record.registry import implements, method, ufunc_method
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..record.view import View
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_array, cast, check_exponent, elementwise, operand_at
@@ -49,12 +49,11 @@ def accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, ou
     if row is None or row.arity != 2:
         raise UnsupportedError(
             f"np.{ufunc.__name__}.accumulate is not supported in a jitted function",
-            loc=user_location(),
             fix="accumulate with add, multiply, minimum, maximum or another ufunc of two operands",
         )
     given = as_array(array)
     if given.ndim == 0:
-        raise DTypeError("cannot accumulate on a scalar", loc=user_location(), fix="use np.atleast_1d(x)")
+        raise DTypeError("cannot accumulate on a scalar", fix="use np.atleast_1d(x)")
     along = only_axis(axis, given.ndim, "accumulate")
     kind = computing_dtype(row, given.element_type, dtype, out)
     if row is op("power"):
@@ -120,9 +119,7 @@ def _cumulative(
     array = as_array(x)
     if axis is None and array.ndim > 1:
         raise ShapeError(
-            "For arrays which have more than one dimension ``axis`` argument is required.",
-            loc=user_location(),
-            fix="pass axis=",
+            "For arrays which have more than one dimension ``axis`` argument is required.", fix="pass axis="
         )
     result = _along(operation, array, axis, dtype, None)
     if include_initial:
@@ -203,11 +200,9 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, append:
     if n == 0:
         return array
     if array.ndim == 0:
-        raise ShapeError(
-            "diff requires input that is at least one dimensional", loc=user_location(), fix="pass an array"
-        )
+        raise ShapeError("diff requires input that is at least one dimensional", fix="pass an array")
     if n < 0:
-        raise ShapeError(f"order must be non-negative but got {n!r}", loc=user_location(), fix="use n >= 0")
+        raise ShapeError(f"order must be non-negative but got {n!r}", fix="use n >= 0")
     along = axis_of(axis, array.ndim)
     parts = [_edge(array, along, prepend), array, _edge(array, along, append)]
     given = [part for part in parts if part is not None]

@@ -18,7 +18,7 @@ from ..indices.compaction import nonzero
 from ..indices.gathering import gather
 from ..indices.indexing import getitem, setitem
 from ..record.registry import implements, method
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..record.view import View
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import (
@@ -60,7 +60,7 @@ def where(condition: Any, x: Any = np._NoValue, y: Any = np._NoValue, /) -> Any:
         return nonzero(as_array(condition))
     if x is np._NoValue or y is np._NoValue:
         words = "either both or neither of x and y should be given"
-        raise ShapeError(words, loc=user_location(), fix="use np.where(condition, x, y)")
+        raise ShapeError(words, fix="use np.where(condition, x, y)")
     return _chosen(as_array(condition), x, y, common_dtype(x, y))
 
 
@@ -147,12 +147,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     extent = array.cells.shape[along]
     words = "cannot do a non-empty take from an empty axes."
     if ZERO not in positions.cells.shape and not require_at_least(extent, 1, "IndexError", words):
-        raise IndexOutOfRange(
-            words,
-            loc=user_location(),
-            details=(describe(array),),
-            fix="take from an array that has cells",
-        )
+        raise IndexOutOfRange(words, details=(describe(array),), fix="take from an array that has cells")
     counted = within(positions, extent, along, mode)
     rank = positions.ndim
     shape = (*array.cells.shape[:along], *positions.cells.shape, *array.cells.shape[along + 1 :])
@@ -173,9 +168,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> SymbolicArray:
     along = axis_of(axis, array.ndim)
     if positions.ndim != array.ndim:
         raise ShapeError(
-            "`indices` and `arr` must have the same number of dimensions",
-            loc=user_location(),
-            fix="insert axes with np.newaxis",
+            "`indices` and `arr` must have the same number of dimensions", fix="insert axes with np.newaxis"
         )
     require_integers(positions, "`indices` must be an integer array")
     counted = within(positions, array.cells.shape[along], along)
@@ -200,7 +193,6 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> SymbolicArray:
     if len(condlist) != len(choicelist) or not condlist:
         raise ShapeError(
             "list of cases must be same length as list of conditions",
-            loc=user_location(),
             fix="give one choice for each condition, and at least one",
         )
     dtype = common_dtype(*choicelist, default)
@@ -275,7 +267,7 @@ def diag_indices_from(arr: Any) -> tuple[SymbolicArray, ...]:
     extents = numbers(as_array(arr).cells.shape, "an extent of what has a diagonal")
     if len(extents) < 2 or len(set(extents)) > 1:
         words = "All dimensions of input must be of equal length"
-        raise ShapeError(words, loc=user_location(), fix="use a square matrix")
+        raise ShapeError(words, fix="use a square matrix")
     return tuple(map(constant_array, np.diag_indices(extents[0], len(extents))))
 
 
@@ -283,9 +275,7 @@ def _triangular(array: SymbolicArray, k: Affine, *, lower: bool) -> SymbolicArra
     dtype = array.element_type
     zero = literal(0, dtype)
     if array.ndim == 0:
-        raise UnsupportedError(
-            "a triangle of a number", loc=user_location(), details=(describe(array),), fix="use a matrix"
-        )
+        raise UnsupportedError("a triangle of a number", details=(describe(array),), fix="use a matrix")
     if array.ndim == 1:
         array = broadcast_to(array, array.cells.shape * 2)
 

@@ -10,7 +10,7 @@ from ...errors import ShapeError
 from ...ir.ops import op
 from ..indices.indexing import setitem
 from ..record.registry import creates, implements
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_array, cast, constant_array, elementwise, is_traced
 from ..values.extents import known_number
@@ -41,7 +41,7 @@ def linspace(
     if count is None:
         return _counted_in_the_run(start, stop, num, endpoint, retstep, dtype, axis)
     if count < 0:
-        raise ShapeError(f"Number of samples, {count}, must be non-negative.", loc=user_location())
+        raise ShapeError(f"Number of samples, {count}, must be non-negative.")
     intervals = count - 1 if endpoint else count
     computed = common_dtype(start, stop, 1.0)
     low, high = as_array(start), as_array(stop)

@@ -21,7 +21,6 @@ import numpy as np
 from ...errors import ShapeError
 from ..loops.control import cond, while_loop
 from ..record.registry import implements
-from ..record.trace import user_location
 from ..values.elementwise import as_array
 from .adopted import numpy_program
 from .bidiagonal import diagonalised, reflection, rotation
@@ -68,7 +67,7 @@ def _of_hermitian(a: Any, uplo: str, wants_vectors: bool) -> Any:
     side = uplo.upper()
     if side not in ("L", "U"):
         words = "UPLO argument must be 'L' or 'U'"
-        raise ShapeError(words, loc=user_location(), fix="use UPLO='L', which is the default")
+        raise ShapeError(words, fix="use UPLO='L', which is the default")
     matrices, result_dtype = wide_floats_of(a)
     require_square(matrices)
     n, lead = matrices.shape[-1], matrices.shape[:-2]

@@ -17,7 +17,7 @@ from ...ir.dtype import BF16, BOOL, C128, F32, F64, I64, DType, from_numpy
 from ...ir.index import Affine
 from ...ir.ops import op
 from ..record.registry import AnyCallable, implements, method
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, cast, copy, elementwise
 from ..values.extents import ONE, agree, as_expr, product, require_at_least, same_shape
@@ -131,7 +131,7 @@ def _lost(ddof: Any, correction: Any) -> Any:
         return ddof
     if ddof != 0:
         words = "ddof and correction can't be provided simultaneously."
-        raise ShapeError(words, loc=user_location(), fix="pass one of them")
+        raise ShapeError(words, fix="pass one of them")
     return correction
 
 
@@ -150,7 +150,6 @@ def _root(variance: SymbolicArray, out: Any) -> SymbolicArray:
     if root.ndim:
         raise DTypeError(
             f"Cannot cast ufunc 'sqrt' output from {root.dtype!r} to {variance.dtype!r}",
-            loc=user_location(),
             details=(describe(variance),),
             fix="pass a dtype= of floats",
         )
@@ -177,7 +176,7 @@ def average(
         result = mean(array, axes, keepdims=keepdims)
         kept = [array.cells.shape[axis] for axis in range(array.ndim) if axis not in axes]
         if not all(require_at_least(extent, 1, "ZeroDivisionError", _NO_CELLS) for extent in kept):
-            raise DivisionByZero(_NO_CELLS, loc=user_location(), details=(describe(array),))
+            raise DivisionByZero(_NO_CELLS, details=(describe(array),))
         count = _count(array, axes, True)
         scale = as_array(np.float64(count)) if type(count) is int else _as_dtype(as_array(count), F64)
     else:
@@ -212,16 +211,11 @@ def _aligned_weights(
     array: SymbolicArray, axis: Any, axes: tuple[int, ...], weights: SymbolicArray
 ) -> SymbolicArray:
     if axis is None:
-        raise DTypeError(
-            "Axis must be specified when shapes of a and weights differ.",
-            loc=user_location(),
-            fix="pass axis=",
-        )
+        raise DTypeError("Axis must be specified when shapes of a and weights differ.", fix="pass axis=")
     words = "Shape of weights must be consistent with shape of a along specified axis."
     if not same_shape(weights.cells.shape, [array.cells.shape[one] for one in axes], words):
         raise ShapeError(
             words,
-            loc=user_location(),
             details=(describe(weights), describe(array)),
             fix="give one weight for each position of the axes",
         )
@@ -271,7 +265,7 @@ def _require_inexact(dtype: Any, out: Any) -> None:
     for name, asked in (("dtype", dtype), ("out", out)):
         if is_given(asked) and not from_numpy(asked if name == "dtype" else asked.dtype).is_inexact:
             words = f"If a is inexact, then {name} must be inexact"
-            raise DTypeError(words, loc=user_location(), fix=f"pass {name}= of floats")
+            raise DTypeError(words, fix=f"pass {name}= of floats")
 
 
 def _finite_mask(array: SymbolicArray, where: Any) -> SymbolicArray:
@@ -355,7 +349,7 @@ def cov(
     if array.ndim > 2 or (count.is_constant and not is_weighted):
         return _of_known_extent(m, y, rowvar, bias, ddof, dtype=dtype)
     if ddof is not None and ddof != int(ddof):
-        raise ShapeError("ddof must be integer", loc=user_location(), fix="pass a whole number")
+        raise ShapeError("ddof must be integer", fix="pass a whole number")
     lost = (0 if bias else 1) if ddof is None else ddof
     often, much = _weights_of("fweights", fweights, count), _weights_of("aweights", aweights, count)
     return _covariances(m, y, rowvar, lost, dtype, often, much)
@@ -369,7 +363,7 @@ def _weights_of(name: str, given: Any, count: Affine) -> SymbolicArray | None:
     weights = cast(as_array(given), F64)
     words = f"incompatible numbers of samples and {name}"
     if weights.ndim != 1 or not agree(weights.cells.shape[0], count, words):
-        raise ShapeError(words, loc=user_location(), fix="pass a row with a weight for each observation")
+        raise ShapeError(words, fix="pass a row with a weight for each observation")
     trace, shape = current_trace(), weights.cells.shape
     if name == "fweights":
         is_whole = elementwise(op("equal"), weights, elementwise(op("rint"), weights))

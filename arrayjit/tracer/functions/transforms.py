@@ -20,7 +20,7 @@ from numpy.fft._pocketfft import _raw_fftnd  # type: ignore[attr-defined]
 
 from ...errors import DTypeError
 from ..record.registry import AnyCallable, creates, implements
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array
 from ..values.extents import known_number
@@ -168,7 +168,6 @@ def _require_kind(value: Any, kinds: str, name: str) -> None:
     if array.dtype.kind not in kinds:
         raise DTypeError(
             f"np.fft: {name} is of dtype {array.dtype}, which 'same_kind' does not cast",
-            loc=user_location(),
             details=(describe(array),),
             fix="pass x.real, or an out= of the result's dtype",
         )

@@ -20,7 +20,7 @@ from ...ir.dtype import BOOL, F64, I64
 from ...ir.expr import Apply, Const, Expr
 from ...ir.ops import OPS
 from ..loops.control import while_loop
-from ..record.trace import Trace, current_trace, user_location
+from ..record.trace import Trace, current_trace
 from ..values.array import SymbolicArray
 from ..values.conversions import scalar, to_float, to_int
 from ..values.elementwise import as_array, cast, elementwise
@@ -211,7 +211,6 @@ def _integer(value: Any, name: str) -> SymbolicArray:
         kind = "float" if number.weak is float else number.dtype.name
         raise DTypeError(
             f"'{kind}' object cannot be interpreted as an integer",
-            loc=user_location(),
             fix=f"convert it with int(...) before math.{name}",
         )
     return cast(number, I64)
@@ -290,7 +289,6 @@ def of_plain_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
         if any(scalar(arg) is not None for arg in (*args, *options.values())):
             raise UnsupportedError(
                 f"cmath.{name} of a number that only the compiled function knows is not supported",
-                loc=user_location(),
                 fix=f"use {_IN_NUMPY.get(name, f'np.{name}(z)')}",
             )
         return function(*args, **options)

@@ -99,7 +99,7 @@ def _order(order: Any, inputs: Sequence[Any]) -> str:
     asked = str(order).upper()
     if asked not in ("C", "F", "A", "K"):
         words = f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})"
-        raise NumberError(words, loc=user_location(), fix="order='C'")
+        raise NumberError(words, fix="order='C'")
     if asked != "A":
         return asked
     arrays = [value for value in inputs if isinstance(value, (SymbolicArray, np.ndarray)) and value.ndim]
@@ -131,7 +131,6 @@ def _called(ours: AnyCallable, name: str, args: tuple[Any, ...], kwargs: dict[st
     except TypeError as error:
         raise UnsupportedError(
             f"{name}: {error}",
-            loc=user_location(),
             details=(f"supported: {ours.__name__}{_signature(ours)}",),
             fix="leave the argument out, or compute this outside the jitted function",
         ) from None
