@@ -32,6 +32,7 @@ _ADOPTED: tuple[Any, ...] = (
     np.hstack,
     np.i0,
     np.intersect1d,
+    np.isclose,
     np.iscomplex,
     np.isreal,
     np.isrealobj,

@@ -38,6 +38,7 @@ from ..values.extents import ZERO, numbers, require_at_least
 from ..values.fitting import ALL_MUST_FIT, check_fits
 from ..values.layout import copy_order, is_laid_out, kept_order
 from ..values.numbers import integer_of
+from .adopted import numpy_program
 from .operands import (
     axis_of,
     common_dtype,
@@ -311,36 +312,18 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     return laid(result, copy_order(array.cells, "K")) if copy else deliver(result, array)
 
 
-@implements(np.isclose)
-def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> SymbolicArray:
-    left, right = as_operand(a), as_operand(b)
-    if not as_array(right).element_type.is_inexact:
-        right = elementwise(op("multiply"), right, 1.0)
-    gap = elementwise(op("absolute"), elementwise(op("subtract"), left, right))
-    room = elementwise(op("add"), atol, elementwise(op("multiply"), rtol, elementwise(op("absolute"), right)))
-    near = elementwise(op("logical_and"), elementwise(op("less_equal"), gap, room), _finite(right))
-    result = elementwise(op("logical_or"), near, elementwise(op("equal"), left, right))
-    if equal_nan:
-        both = elementwise(op("logical_and"), _is_nan(left), _is_nan(right))
-        result = elementwise(op("logical_or"), result, both)
-    return result
-
-
-def _finite(value: Any) -> Any:
-    return elementwise(op("isfinite"), value)
-
-
 def _is_nan(value: Any) -> Any:
     return elementwise(op("isnan"), value)
 
 
 @implements(np.allclose)
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> SymbolicArray:
+@numpy_program
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """A traced bool; NumPy's own is a Python bool."""
-    return _python_bool(isclose(a, b, rtol, atol, equal_nan))
+    return _python_bool(np.isclose(a, b, rtol, atol, equal_nan))
 
 
-def _python_bool(truth: SymbolicArray) -> SymbolicArray:
+def _python_bool(truth: Any) -> SymbolicArray:
     """Whether all cells hold, as a Python bool."""
     verdict = reduce_array(op("logical_and"), truth)
     return SymbolicArray(verdict.cells, verdict.record, weak=bool)
