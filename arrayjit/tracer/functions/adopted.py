@@ -6,16 +6,20 @@ Each has a test.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from ..record.registry import creates, implements
+from ...errors import DTypeError, ShapeError, UserError
+from ..record.registry import AnyCallable, creates, implements
 from ..record.trace import current_trace
+from ..values.array import SymbolicArray, describe
+from .operands import AxisError
 
-__all__ = ["numpy_program"]
+__all__ = ["adopted", "numpy_program"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -27,28 +31,42 @@ _ADOPTED: tuple[Any, ...] = (
     np.column_stack,
     np.common_type,
     np.corrcoef,
+    np.dsplit,
     np.dstack,
+    np.extract,
     np.flatnonzero,
+    np.fliplr,
+    np.flipud,
+    np.hsplit,
     np.hstack,
     np.i0,
     np.intersect1d,
     np.isclose,
     np.iscomplex,
+    np.isneginf,
+    np.isposinf,
     np.isreal,
     np.isrealobj,
+    np.linalg.cross,
     np.linalg.diagonal,
     np.linalg.matrix_norm,
+    np.linalg.outer,
     np.linalg.svdvals,
     np.linalg.tensorinv,
     np.linalg.trace,
+    np.linalg.vector_norm,
     np.logspace,
+    np.nan_to_num,
     np.poly,
     np.polyadd,
     np.polyder,
     np.polyint,
     np.polysub,
     np.polyval,
+    np.ptp,
     np.resize,
+    np.rollaxis,
+    np.select,
     np.sinc,
     np.sort_complex,
     np.trapezoid,
@@ -58,6 +76,7 @@ _ADOPTED: tuple[Any, ...] = (
     np.unique_inverse,
     np.unwrap,
     np.vander,
+    np.vsplit,
     np.vstack,
     *([np.astype] if hasattr(np, "astype") else ()),  # which NumPy 2.0 lacks
 )
@@ -73,8 +92,45 @@ def numpy_program(code: Function) -> Function:
     return cast(Function, function)
 
 
+def adopted(code: Callable[..., Any]) -> AnyCallable:
+    """Code of NumPy's as such a program. Its exceptions are the user's mistakes."""
+    program = numpy_program(code)
+
+    @wraps(code)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return program(*args, **kwargs)
+        except Exception as error:
+            if type(error) not in _MISTAKES or not _is_numpys(error):
+                raise
+            given = tuple(describe(each) for each in args if type(each) is SymbolicArray)
+            raise _MISTAKES[type(error)](str(error), details=given) from None
+
+    return function
+
+
+_MISTAKES: Mapping[type[Exception], Callable[..., UserError]] = {
+    TypeError: DTypeError,
+    ValueError: ShapeError,
+    np.exceptions.AxisError: AxisError,
+}
+
+
+_NUMPYS = os.path.dirname(np.__file__) + os.sep
+
+
+def _is_numpys(error: Exception) -> bool:
+    """Whether code of NumPy's raises an exception, and not a function that it was given."""
+    if isinstance(error, np.exceptions.AxisError):
+        return True
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    return last is not None and last.tb_frame.f_code.co_filename.startswith(_NUMPYS)
+
+
 for _function in _ADOPTED:
-    implements(_function)(numpy_program(_function.__wrapped__))
+    implements(_function)(adopted(_function.__wrapped__))
 
 for _function in (np.fromfunction, np.require):
     creates(_function)(numpy_program(_function))

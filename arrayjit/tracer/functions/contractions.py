@@ -238,17 +238,6 @@ def outer(a: Any, b: Any, out: Any = None) -> SymbolicArray:
     )
 
 
-@implements(np.linalg.outer)
-def outer_of_vectors(x1: Any, x2: Any, /) -> SymbolicArray:
-    left, right = arrays_of((x1, x2))
-    if left.ndim != 1 or right.ndim != 1:
-        raise ShapeError(
-            f"Input arrays must be one-dimensional, but they are {left.ndim}- and {right.ndim}-dimensional",
-            fix="use np.outer, which flattens",
-        )
-    return outer(left, right)
-
-
 @implements(np.tensordot, np.linalg.tensordot)
 def tensordot(a: Any, b: Any, axes: Any = 2) -> SymbolicArray:
     left, right = as_array(a), as_array(b)
@@ -331,18 +320,6 @@ def cross(
     rank = max(left.ndim, right.ndim)
     along = axis_of(axisc, rank)
     return laid(stack(parts, along), (*(axis for axis in range(rank) if axis != along), along))
-
-
-@implements(np.linalg.cross)
-def cross_in_space(x1: Any, x2: Any, /, *, axis: int = -1) -> SymbolicArray:
-    left, right = as_array(x1), as_array(x2)
-    sizes = _components(moveaxis(left, axis, -1), moveaxis(right, axis, -1))
-    if sizes != (3, 3):
-        words = (
-            "Both input arrays must be (arrays of) 3-dimensional vectors, but they are {} and {} dimensional"
-        )
-        _refuse_vectors(f"{words} instead.".format(*sizes), left, right)
-    return cross(left, right, axis=axis)
 
 
 def _components(*vectors: SymbolicArray) -> tuple[int, ...]:

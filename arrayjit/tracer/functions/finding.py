@@ -69,11 +69,6 @@ def compress_method(self: SymbolicArray, condition: Any, axis: Any = None, out: 
     return compress(condition, self, axis, out)
 
 
-@implements(np.extract)
-def extract(condition: Any, arr: Any) -> SymbolicArray:
-    return compress(flat(as_array(condition)), arr)
-
-
 @implements(np.trim_zeros)
 @numpy_program
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:

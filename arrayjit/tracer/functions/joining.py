@@ -243,30 +243,6 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[SymbolicArr
     return array_split(array, indices_or_sections, axis)
 
 
-@implements(np.hsplit)
-def hsplit(ary: Any, indices_or_sections: Any) -> list[SymbolicArray]:
-    array = _of_axes(ary, 1, "hsplit")
-    return split(array, indices_or_sections, 1 if array.ndim > 1 else 0)
-
-
-@implements(np.vsplit)
-def vsplit(ary: Any, indices_or_sections: Any) -> list[SymbolicArray]:
-    return split(_of_axes(ary, 2, "vsplit"), indices_or_sections, 0)
-
-
-@implements(np.dsplit)
-def dsplit(ary: Any, indices_or_sections: Any) -> list[SymbolicArray]:
-    return split(_of_axes(ary, 3, "dsplit"), indices_or_sections, 2)
-
-
-def _of_axes(ary: Any, least: int, name: str) -> SymbolicArray:
-    array = as_array(ary)
-    if array.ndim < least:
-        words = f"{name} only works on arrays of {least} or more dimensions"
-        raise ShapeError(words, details=(describe(array),), fix="use np.split")
-    return array
-
-
 @implements("unstack")
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[SymbolicArray, ...]:
     array = as_array(x)

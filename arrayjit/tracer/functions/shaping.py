@@ -126,17 +126,6 @@ def moveaxis(a: Any, source: Any, destination: Any) -> SymbolicArray:
     return permuted(array, order)
 
 
-@implements(np.rollaxis)
-def rollaxis(a: Any, axis: Any, start: Any = 0) -> SymbolicArray:
-    array = as_array(a)
-    origin = axis_of(axis, array.ndim)
-    target = axis_of(start, array.ndim + 1, "start") if start >= 0 else axis_of(start, array.ndim, "start")
-    order = list(range(array.ndim))
-    order.remove(origin)
-    order.insert(target - 1 if origin < target else target, origin)
-    return permuted(array, order)
-
-
 @implements(np.expand_dims)
 def expand_dims(a: Any, axis: Any) -> SymbolicArray:
     array = as_array(a)
@@ -227,16 +216,6 @@ def flip(m: Any, axis: Any = None) -> SymbolicArray:
     axes = axes_of(axis, array.ndim)
     backwards, forwards = slice(None, None, -1), slice(None)
     return getitem(array, tuple(backwards if n in axes else forwards for n in range(array.ndim)))
-
-
-@implements(np.fliplr)
-def fliplr(m: Any) -> SymbolicArray:
-    return flip(_of_rank(m, 2), 1)
-
-
-@implements(np.flipud)
-def flipud(m: Any) -> SymbolicArray:
-    return flip(_of_rank(m, 1), 0)
 
 
 def _of_rank(m: Any, least: int) -> SymbolicArray:

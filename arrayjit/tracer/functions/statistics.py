@@ -1,4 +1,4 @@
-"""Reductions made of several steps: `mean`, `var`, `std`, `average`, `ptp` and the NaN-ignoring family.
+"""Reductions made of several steps: `mean`, `var`, `std`, `average` and the NaN-ignoring family.
 
 The steps are NumPy's own, in NumPy's dtypes: a mean is a sum divided by a count, a variance takes two
 passes.
@@ -154,16 +154,6 @@ def _root(variance: SymbolicArray, out: Any) -> SymbolicArray:
             fix="pass a dtype= of floats",
         )
     return cast(root, kind)
-
-
-@implements(np.ptp)
-def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> SymbolicArray:
-    high = reduce_array(op("maximum"), a, axis, keepdims=keepdims)
-    low = reduce_array(op("minimum"), a, axis, keepdims=keepdims)
-    if is_given(out):  # NumPy has the greatest there first.
-        require_room(op("maximum"), high.element_type, out)
-        high = _as_dtype(high, as_array(out).element_type)
-    return deliver(elementwise(op("subtract"), high, low), out)
 
 
 @implements(np.average)
