@@ -23,6 +23,9 @@ __all__ = ["adopted", "numpy_program"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+_NEWER = ("astype", "cumulative_prod", "cumulative_sum", "unstack")
+"""Functions that NumPy 2.0 lacks."""
+
 _ADOPTED: tuple[Any, ...] = (
     np.angle,
     np.append,
@@ -69,6 +72,7 @@ _ADOPTED: tuple[Any, ...] = (
     np.select,
     np.sinc,
     np.sort_complex,
+    np.split,
     np.trapezoid,
     np.union1d,
     np.unique_all,
@@ -78,7 +82,7 @@ _ADOPTED: tuple[Any, ...] = (
     np.vander,
     np.vsplit,
     np.vstack,
-    *([np.astype] if hasattr(np, "astype") else ()),  # which NumPy 2.0 lacks
+    *(getattr(np, name) for name in _NEWER if hasattr(np, name)),
 )
 
 

@@ -229,27 +229,6 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Symbo
     return [getitem(array, slab(along, slice(start, stop))) for start, stop in pairwise(bounds)]
 
 
-@implements(np.split)
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[SymbolicArray]:
-    array = as_array(ary)
-    if not isinstance(indices_or_sections, (tuple, list, np.ndarray)):
-        size = length_of(array, axis_of(axis, array.ndim))
-        if indices_or_sections <= 0 or size % indices_or_sections:
-            raise ShapeError(
-                "array split does not result in an equal division",
-                details=(f"{size} into {indices_or_sections}",),
-                fix="use np.array_split",
-            )
-    return array_split(array, indices_or_sections, axis)
-
-
-@implements("unstack")
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[SymbolicArray, ...]:
-    array = as_array(x)
-    along = axis_of(axis, array.ndim)
-    return tuple(getitem(array, slab(along, n)) for n in range(length_of(array, along)))
-
-
 @implements(np.roll)
 def roll(a: Any, shift: Any, axis: Any = None) -> SymbolicArray:
     array = as_array(a)

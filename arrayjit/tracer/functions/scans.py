@@ -81,20 +81,6 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Sym
     return _along(op("multiply"), a, axis, dtype, out)
 
 
-@implements("cumulative_sum")
-def cumulative_sum(
-    x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
-) -> SymbolicArray:
-    return _cumulative(op("add"), 0, x, axis, dtype, out, include_initial)
-
-
-@implements("cumulative_prod")
-def cumulative_prod(
-    x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
-) -> SymbolicArray:
-    return _cumulative(op("multiply"), 1, x, axis, dtype, out, include_initial)
-
-
 @implements(np.nancumsum)
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> SymbolicArray:
     return _along(op("add"), without_nan(as_array(a), 0.0), axis, dtype, out)
@@ -111,24 +97,6 @@ def _along(operation: Op, a: Any, axis: Any, dtype: Any, out: Any) -> SymbolicAr
         array, axis = flat(array), axis or 0
     kind = computing_dtype(operation, array.element_type, dtype, out)
     return deliver(_scan(operation, array, axis_of(axis, array.ndim), kind), out, "unsafe")
-
-
-def _cumulative(
-    operation: Op, start: int, x: Any, axis: Any, dtype: Any, out: Any, include_initial: bool
-) -> SymbolicArray:
-    array = as_array(x)
-    if axis is None and array.ndim > 1:
-        raise ShapeError(
-            "For arrays which have more than one dimension ``axis`` argument is required.", fix="pass axis="
-        )
-    result = _along(operation, array, axis, dtype, None)
-    if include_initial:
-        along = axis_of(axis or 0, result.ndim)
-        extents = result.cells.shape
-        shape = (*extents[:along], ONE, *extents[along + 1 :])
-        first = broadcast_to(as_array(result.dtype.type(start)), shape)
-        result = concatenate((first, result), along)
-    return deliver(result, out)
 
 
 def _scan(operation: Op, array: SymbolicArray, axis: int, kind: DType) -> SymbolicArray:
