@@ -1,4 +1,4 @@
-"""Choosing among values: `where`, `clip`, `take`, `choose`, triangles, and tests of equality."""
+"""Choosing among values: `where`, `clip`, `take`, `select`, `choose`, triangles, and tests of equality."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ...ir.ops import op
 from ..indices.bounds import require_integers, within
 from ..indices.compaction import nonzero
 from ..indices.gathering import gather
+from ..indices.indexing import getitem, setitem
 from ..record.registry import implements, method
 from ..record.trace import current_trace
 from ..record.view import View
@@ -27,6 +28,7 @@ from ..values.elementwise import (
     broadcast,
     cast,
     constant_array,
+    copy,
     elementwise,
     laid,
     operand_at,
@@ -34,7 +36,7 @@ from ..values.elementwise import (
 )
 from ..values.extents import ZERO, numbers, require_at_least
 from ..values.fitting import ALL_MUST_FIT, check_fits
-from ..values.layout import kept_order
+from ..values.layout import copy_order, is_laid_out, kept_order
 from ..values.numbers import integer_of
 from .adopted import numpy_program
 from .operands import (
@@ -49,7 +51,7 @@ from .reductions import reduce_array
 from .reshaping import ravel
 from .shaping import atleast_1d, broadcast_to
 
-__all__ = ["choose", "clip", "take", "triangle", "where"]
+__all__ = ["choose", "clip", "select", "take", "triangle", "where"]
 
 
 @implements(np.where)
@@ -186,6 +188,21 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> SymbolicArray:
     return laid(result, kept_order(result.ndim, [positions.cells])) if result.ndim else result
 
 
+@implements(np.select)
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> SymbolicArray:
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ShapeError(
+            "list of cases must be same length as list of conditions",
+            fix="give one choice for each condition, and at least one",
+        )
+    dtype = common_dtype(*choicelist, default)
+    result = default
+    for condition, choice in zip(condlist[::-1], choicelist[::-1], strict=True):
+        result = _chosen(as_array(condition), choice, result, dtype)
+    result = as_array(result)
+    return result if is_laid_out(result.cells, "C") else copy(result, "C")
+
+
 @implements(np.choose)
 @method("choose")
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> SymbolicArray:
@@ -271,6 +288,27 @@ def _triangular(array: SymbolicArray, k: Affine, *, lower: bool) -> SymbolicArra
     cells = trace.compute(array.cells.shape, dtype, cell, label="triangle")
     mask = View.fresh("mask", array.cells.shape[-2:], BOOL)
     return laid(SymbolicArray(cells, trace), kept_order(array.ndim, [mask, array.cells]))
+
+
+@implements(np.nan_to_num)
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    array = as_array(x)
+    if array.element_type.is_complex:
+        kept = SymbolicArray(cast(array, array.element_type).cells, array.record) if copy else array
+        for part in (kept.real, kept.imag):
+            setitem(part, Ellipsis, nan_to_num(part, True, nan, posinf, neginf))
+        return kept if kept.ndim else getitem(kept, ())
+    if not array.element_type.is_float or array.element_type is BF16:
+        kept = cast(array, array.element_type) if copy else array
+        return kept if kept.ndim else getitem(kept, ())
+    limits = np.finfo(array.dtype)
+    high = limits.max.item() if posinf is None else posinf
+    low = limits.min.item() if neginf is None else neginf
+    result = elementwise(op("where"), elementwise(op("equal"), array, np.inf), high, array)
+    result = elementwise(op("where"), elementwise(op("equal"), array, -np.inf), low, result)
+    result = elementwise(op("where"), elementwise(op("isnan"), array), nan, result)
+    result = cast(result, array.element_type)
+    return laid(result, copy_order(array.cells, "K")) if copy else deliver(result, array)
 
 
 def _is_nan(value: Any) -> Any:
