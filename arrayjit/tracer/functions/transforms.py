@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 from numpy.fft import _pocketfft_umath as of_rows  # type: ignore[attr-defined]
-from numpy.fft._pocketfft import _raw_fftnd  # type: ignore[attr-defined]
+from numpy.fft._pocketfft import _cook_nd_args  # type: ignore[attr-defined]
 
 from ...errors import DTypeError
-from ..record.registry import AnyCallable, creates, implements
+from ..record.registry import AnyCallable, implements
 from ..record.trace import current_trace
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array
@@ -37,8 +37,7 @@ _WRITTEN_OUT = 13
 
 _ADOPTED: tuple[Any, ...] = (
     np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.fft.hfft, np.fft.ihfft,
-    np.fft.fft2, np.fft.ifft2, np.fft.fftn, np.fft.ifftn, np.fft.rfft2, np.fft.irfft2, np.fft.rfftn,
-    np.fft.irfftn, np.fft.fftshift, np.fft.ifftshift,
+    np.fft.rfft2, np.fft.irfft2, np.fft.rfftn, np.fft.irfftn, np.fft.fftshift, np.fft.ifftshift,
 )  # fmt: skip
 
 _OF_ONE_AXIS: tuple[Any, ...] = _ADOPTED[:6]
@@ -61,7 +60,30 @@ _LENGTH = "pass n=, the length of the transform"
 
 for _function in _ADOPTED:
     implements(_function)(_adopted(_function))
-creates(_raw_fftnd)(numpy_program(_raw_fftnd))  # one axis after another
+
+
+@numpy_program
+def _along_axes(a: Any, s: Any, axes: Any, norm: Any, out: Any, one: Any) -> Any:
+    """One axis after another, the last one first."""
+    cells: Any = as_array(a)
+    counts, places = _cook_nd_args(cells, s, axes)
+    for count, place in reversed(list(zip(counts, places, strict=True))):
+        cells = one(cells, n=count, axis=place, norm=norm, out=out)
+    return cells
+
+
+def _of_several_axes(name: str, one: Any, among: Any) -> AnyCallable:
+    def transform(a: Any, s: Any = None, axes: Any = among, norm: Any = None, out: Any = None) -> Any:
+        return _along_axes(a, s, axes, norm, out, one)
+
+    transform.__name__ = transform.__qualname__ = name
+    return transform
+
+
+implements(np.fft.fftn)(_of_several_axes("fftn", np.fft.fft, None))
+implements(np.fft.ifftn)(_of_several_axes("ifftn", np.fft.ifft, None))
+implements(np.fft.fft2)(_of_several_axes("fft2", np.fft.fft, (-2, -1)))
+implements(np.fft.ifft2)(_of_several_axes("ifft2", np.fft.ifft, (-2, -1)))
 
 
 # What NumPy's own code computes rows by: each writes the transform of `a` along an axis, scaled, into `out`.
