@@ -47,7 +47,7 @@ def test_the_version_is_the_same_everywhere() -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_the_files_and_headings_that_a_document_names_exist(document: Path) -> None:
-    text = document.read_text()
+    text = re.sub(r"^ {4}.*$", "", document.read_text(), flags=re.MULTILINE)  # programs have brackets, too
     for file, heading in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", text):
         linked = document.parent / file if file else document
         assert linked.exists(), f"{document.name} links {file}"
@@ -83,11 +83,8 @@ def test_a_name_in_a_document_of_the_house_is_one_of_the_code(document: str) -> 
     assert stale == [], f"{document} names what is not there"
 
 
-def test_the_architecture_names_every_file_of_the_package() -> None:
-    text = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
-    names = {path.stem for path in (ROOT / "arrayjit").rglob("*.py")} - {"__init__", "__main__"}
-    homeless = sorted(name for name in names if not re.search(rf"`([a-z]+/)*{name}`", text))
-    assert homeless == [], "docs/ARCHITECTURE.md does not say where these files belong"
+def test_the_tour_fits_a_page() -> None:
+    assert len((ROOT / "docs" / "ARCHITECTURE.md").read_text().splitlines()) <= 140
 
 
 def test_every_decision_is_numbered_and_fits_a_page() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ ARGUMENTS: Mapping[str, tuple[Any, ...]] = {
     "settled": (random.random(9),),
     "escapes": (random.random((4, 5)) - 1 + 1j * random.random((4, 5)), 9),
     "shifted": (random.random(7) + 1j,),
+    "unit": (random.random((1000, 64)),),
 }
 
 
@@ -56,6 +58,14 @@ def test_it_does_what_it_does_in_numpy(name: str, names: dict[str, Any]) -> None
     np.testing.assert_allclose(got, wanted, rtol=1e-12)
     assert got.dtype == wanted.dtype
     np.testing.assert_array_equal(ours[0], theirs[0])
+
+
+def test_the_tour_shows_a_program_as_it_is(names: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARRAYJIT_CPU", "avx512")
+    lowered = names["unit"].lower(*ARGUMENTS["unit"], target="sync_llvm")
+    tour = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
+    for stage in ("assignments", "optimized"):
+        assert textwrap.indent(lowered.as_text(stage).strip(), " " * 4) in tour
 
 
 def test_the_programs_are_counted_right() -> None:

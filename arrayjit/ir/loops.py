@@ -135,6 +135,11 @@ class For(Nesting):
     cuts: tuple[int, ...] = ()
 
     @property
+    def bounds(self) -> tuple[Affine, Affine, int]:
+        """From where its symbol goes, to before where, and by which steps."""
+        return self.lo, self.hi, self.step
+
+    @property
     def bound_by(self) -> tuple[Symbol, ...]:
         """The symbols that its ends depend on."""
         return (*self.lo.symbols, *self.hi.symbols)

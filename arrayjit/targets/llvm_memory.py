@@ -172,22 +172,32 @@ class Memory:
         if cell.stride == -1:
             lowest = self._offset(tensor, cell.pointer, 1 - lanes.count)
             return self._reversed(self._read(tensor, lowest, lanes.count))
-        if cell.stride in GROUPS:
-            part = tensor.part_of(index, cell.stride)
-            if part is not None:
-                groups = self._neighbouring(tensor, cell, lanes, cell.stride * lanes.count, part)
-                return self._writer.part_of_groups(groups, cell.stride, part, lanes.numbers)
-        if cell.stride == 2:
-            return self._every_other(tensor, cell, lanes)
+        if cell.stride in GROUPS and (part := tensor.part_of(index, cell.stride)) is not None:
+            groups = self._neighbouring(tensor, cell, lanes, cell.stride * lanes.count, part)
+            return self._writer.part_of_groups(groups, cell.stride, part, lanes.numbers)
+        for width, part in ((2, tensor.part_of(index, 2)), (1, 0)):
+            if part is not None and self._picks(tensor, cell.stride, width):
+                return self._picked(tensor, cell, lanes, width, part)
         return self._joined(tensor, self._lane_pointers(tensor, cell, lanes))
 
-    def _every_other(self, tensor: Tensor, cell: _Cell, lanes: Lanes) -> Value:
-        """Every other cell, out of two vectors from the first of them to the last and no further."""
-        count = lanes.count
-        first = self._read(tensor, cell.pointer, count)
-        last = self._read(tensor, self._offset(tensor, cell.pointer, count - 1), count)
-        chosen = [2 * n if 2 * n < count else 2 * n + 1 for n in lanes.numbers or range(count)]
-        return self._writer.shuffle(first, chosen, last)
+    def _picks(self, tensor: Tensor, stride: Operand, width: int) -> bool:
+        """Are groups of so many cells picked out of vectors in less time than one by one?"""
+        features, few = self._writer.features, [width * step for step in GROUPS]
+        is_near = stride == few[0] or (tensor.dtype.itemsize <= 4 and stride in few and "avx2" in features)
+        return is_near and (width == 1 or "avx512f" in features)
+
+    def _picked(self, tensor: Tensor, cell: _Cell, lanes: Lanes, width: int, part: int) -> Value:
+        """A part of groups, out of two vectors from the first group to the last and no further."""
+        assert isinstance(cell.stride, int)
+        count, dtype = -(-cell.stride // 2) * lanes.count, BYTE if tensor.dtype is BOOL else tensor.dtype
+        apart = cell.stride * (lanes.count - 1) + width - count
+        starts = [self._offset(tensor, cell.base, cell.place - part + at) for at in (0, apart)]
+        first, last = (Value(self._loaded(tensor, start, count), dtype, count) for start in starts)
+        places = [cell.stride * lane + at for lane in range(lanes.count) for at in range(width)]
+        chosen = [place if place < count else place - apart + count for place in places]
+        groups = self._writer.shuffle(first, chosen, last)
+        cells = self._writer.part_of_groups(groups, width, part, lanes.numbers)
+        return self._value(cells.type, cells.text, tensor.dtype, cells.lanes)
 
     def rows(self, load: Load, lanes: Lanes, count: int) -> list[Value]:
         """For each lane its cell and those that follow it, `count` of them."""
@@ -236,7 +246,7 @@ class Memory:
         size = tensor.dtype.itemsize
         if GATHERS not in self._writer.features or size not in MASKED or lanes * size < GATHERED_BYTES:
             return False
-        return not all(extent.is_constant for extent in tensor.shape) or tensor.nbytes <= FAR_BYTES
+        return not tensor.has_fixed_shape or tensor.nbytes <= FAR_BYTES
 
     def _gathered(self, tensor: Tensor, index: tuple[Value, ...], lanes: int) -> Value:
         """The cells of all lanes by one instruction for each register."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cmath
 import datetime
 import math
 import os
@@ -739,13 +738,13 @@ def singular_values(x):
 
 
 @called_with(x6)
-def roots_of_a_polynomial(x):
-    return np.roots(x)  # here
+def sizes_one_by_one(x):
+    return np.zeros(*x.reshape(2, 3).shape)  # here
 
 
 @called_with(x6)
-def a_complex_function_of_python(x):
-    return cmath.polar(x[0])  # here
+def roots_of_a_polynomial(x):
+    return np.roots(x)  # here
 
 
 @called_with(x6)

@@ -63,6 +63,7 @@ MACHINES = {
     "prefetch": Caps(l1_bytes=4096, l2_bytes=32 * 1024, l3_bytes=192 * 1024),
     "ragged": Caps(ends_masked=True),
     "retain": Caps(l1_bytes=1024, l2_bytes=4096),
+    "ring": Caps(l1_bytes=1024),
     "scan": Caps(gpu=GpuCaps()),
     "sections": Caps(l1_bytes=256, l2_bytes=1024),
     "segments": Caps(threads=4),

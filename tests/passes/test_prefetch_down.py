@@ -49,3 +49,24 @@ def test_rows_that_are_written_out_are_left_to_the_hardware():
     caps = Caps(l1_bytes=4096, l2_bytes=1 << 15, l3_bytes=1 << 20, ahead=Ahead(rows=True))
     kernel = sums(80, 2048, kind="unrolled")
     assert prefetch(kernel, caps).body == kernel.body
+
+
+def test_so_do_rows_that_change_before_they_are_added():
+    caps = Caps(l1_bytes=4096, l2_bytes=1 << 15, l3_bytes=1 << 20, ahead=Ahead(rows=True))
+    kernel = parse(
+        """
+def f(x: update[f32, 80, 2048], v: read[f32, 2048], y: update[f32, 2048]):
+    for b in sequential(0, 10):
+        for i in vector(0, 2048, lanes=16):
+            s: f32 = y[i]
+            for j in sequential(0, 8):
+                t: f32 = add[f32](x[8*b + j, i], v[i])
+                x[8*b + j, i] = t
+                s = reduce(add, s, t)
+            y[i] = s
+"""
+    )
+    kernel = prefetch(kernel, caps)
+    verify_kernel(kernel)
+    found = [stmt for stmt in walk_statements(kernel.body) if isinstance(stmt, Prefetch)]
+    assert [stmt.tensor.label for stmt in found] == ["x"]

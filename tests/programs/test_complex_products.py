@@ -130,6 +130,23 @@ def test_products_with_adjoints_are_hermitian_to_the_last_bit(shape, dtype, targ
         )
 
 
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("shape", [(64, 64), (70, 201)])
+def test_products_of_many_rows_with_their_transpose_are_symmetric_to_the_last_bit(shape, dtype):
+    def program(a, scale):
+        computed = a * scale
+        return a @ a.T, 1j + computed @ computed.T, np.asfortranarray(a.T).T @ a.T
+
+    a = (RANDOM.standard_normal(shape) + 1j * RANDOM.standard_normal(shape)).astype(dtype)
+    args = a, dtype(1.5 - 0.5j)
+    for mine, theirs in zip(arrayjit.jit(program)(*args), program(*args), strict=True):
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_array_equal(mine, mine.T)
+        np.testing.assert_allclose(
+            mine, theirs, rtol=0, atol=np.finfo(dtype).eps * sum(shape) * abs(theirs).max()
+        )
+
+
 TERMS = {
     "matrix by vector": lambda a, x, y: (a * x).sum(axis=1),
     "vector by matrix": lambda a, x, y: (a.T * y).sum(axis=1),

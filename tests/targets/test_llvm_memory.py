@@ -45,6 +45,35 @@ def test_every_other_cell_is_taken_out_of_neighbours(part, dtype):
     np.testing.assert_array_equal(result, source[:, part])
 
 
+@pytest.mark.parametrize("part", [0, 1])
+@pytest.mark.parametrize("first", [0, 5])
+@pytest.mark.parametrize("step", [2, 3, 4])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i2", "i1", "?"])
+def test_pairs_a_few_apart_are_picked_out_of_neighbours(dtype, step, first, part):
+    shape = (31 * step + first + 1, 2)
+    source = np.random.default_rng(2).integers(0, 2 if dtype == "?" else 100, shape).astype(dtype)
+    x, i = tensor_like("x", source), Symbol("i")
+    out = Tensor.of("out", (32,), x.dtype)
+    result = np.empty(32, dtype)
+    body = vector(i, 32, put(out, i, value=at(x, i * step + first, Affine.of(part))), lanes=8)
+    run([body], [(x, source)], [(out, result)])
+    np.testing.assert_array_equal(result, source[first::step, part])
+
+
+@pytest.mark.parametrize(
+    ("cpu", "dtype", "step", "loads"),
+    [("avx512", "f8", 2, 2), ("avx512", "f4", 3, 2), ("avx512", "f8", 3, 16), ("avx2", "f8", 2, 16)],
+)
+def test_groups_that_are_near_are_in_two_vectors(cpu, dtype, step, loads):
+    x, i = tensor_like("x", np.empty((8 * step, 2), dtype)), Symbol("i")
+    y = tensor_like("y", np.empty((8, 2), dtype))
+    parts = [put(y, i, Affine.of(part), value=at(x, i * step, Affine.of(part))) for part in (0, 1)]
+    kernel = Kernel("near", (ArrayParam(x, "read"), ArrayParam(y, "write")), (vector(i, 8, *parts, lanes=8),))
+    text = LlvmTarget("sync_llvm", cpu).emit(kernel).payload
+    kind = "double" if dtype == "f8" else "float"
+    assert len(set(re.findall(rf"load (?:<\d+ x {kind}>|{kind}), ptr (\S+),", text))) == loads
+
+
 @pytest.mark.parametrize("stride", [3, 7])
 def test_bools_are_put_together_as_bytes(stride):
     """Neighbours that are groups, and cells far apart: no bit goes into a register of masks by itself."""

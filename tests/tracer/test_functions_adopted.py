@@ -90,6 +90,13 @@ def test_constants_made_by_the_function_are_indices(function: Function) -> None:
     assert_like_numpy(function, lambda: (whole(4, 8),))
 
 
+def test_shapes_of_arguments_are_compiled_in_where_numpys_own_code_asks_for_them() -> None:
+    def shapes(x: np.ndarray, n: int) -> Any:
+        return np.broadcast_shapes((n, 1), x.shape), np.broadcast_to(1.5, (n, 2)) * x[1]
+
+    assert_like_numpy(shapes, lambda: (np.arange(3.0), 4))
+
+
 def test_constants_made_by_the_function_say_where_to_write() -> None:
     def write(x: np.ndarray) -> np.ndarray:
         x[np.diag_indices(4)] = 0

@@ -23,7 +23,12 @@ def grid(*shape: int, dtype: str = "f8") -> np.ndarray:
 
 
 VIEWS: dict[str, Function] = {
-    "reshape": lambda x: (x.reshape(6, 4), np.reshape(x, (-1, 2)), x.reshape(2, 2, -1, 2, 1)),
+    "reshape": lambda x: (
+        x.reshape(6, 4),
+        np.reshape(x, (-1, 2)),
+        x.reshape(2, 2, -1, 2, 1),
+        x.reshape(-9, 8),
+    ),
     "reshape of a slice": lambda x: (x[1].reshape(2, 6), x[:, :, 1].reshape(3, 2), x[:, 1:].reshape(-1)),
     "reshape of a step": lambda x: (
         x[:, :, ::2].reshape(-1),
@@ -163,6 +168,14 @@ def _shapes_of(size: int) -> list[tuple[int, ...]]:
     shapes = [(size,), (1, size), (size, 1)]
     shapes += [(n, size // n) for n in range(2, size) if size % n == 0]
     return shapes + [(2, n // 2, size // n) for n, _ in shapes[3:] if n % 2 == 0]
+
+
+def test_reshapes_to_a_shape_that_is_an_argument() -> None:
+    def shaped(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        return x.reshape(shape)
+
+    for wanted in (24,), (8, 3), (8, 1, 3), (1, 8, 1, 1, 3, 1):
+        assert_like_numpy(shaped, lambda wanted=wanted: (grid(2, 3, 4), wanted))
 
 
 @given(reshaped_views())

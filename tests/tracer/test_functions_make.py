@@ -26,6 +26,12 @@ MADE: dict[str, Function] = {
     "full dtype": lambda x: (np.full(3, 7, "f4"), np.full((), True)),
     "arange of ints": lambda x: (np.arange(5), np.arange(2, 9), np.arange(9, 2, -3), np.arange(5, 2)),
     "arange of floats": lambda x: (np.arange(0.1, 1.0, 0.1), np.arange(5.0), np.arange(0, 1, 0.3, "f4")),
+    "arange of complex numbers": lambda x: (
+        np.arange(4 + 4j),
+        np.arange(1, 8 + 3j, 1 + 0.5j),
+        np.arange(3 + 5j, dtype="c8"),
+    ),
+    "arange by keywords": lambda x: (np.arange(stop=3), np.arange(stop=3, step=2)),
     "arange dtype": lambda x: (
         np.arange(5, dtype="u1"),
         np.arange(0, 3, 0.5, dtype=int),
@@ -219,6 +225,20 @@ def test_rounding_of_bools() -> None:
             trace_and_interpret(lambda x, d=decimals: np.round(x, d), truth)
 
 
+def test_functions_over_ufuncs_fill_a_wider_out() -> None:
+    def fill(x: np.ndarray, truth: np.ndarray, out: np.ndarray) -> Any:
+        return np.isneginf(x, out=truth), np.isposinf(-x, out), np.fix(x[:1] / 2, out=out[1])
+
+    assert_like_numpy(fill, lambda: (np.array([-np.inf, 5]), np.zeros((3, 2), "?"), grid(3, 2)))
+
+
+def test_realness_of_numbers_is_a_python_bool() -> None:
+    def ask(whole: int, number: complex, scalar: np.float64) -> Any:
+        return np.isreal(whole), np.isreal(number), np.isreal(scalar), np.iscomplex(number)
+
+    assert_like_numpy(ask, lambda: (3, 3j, np.float64(3)))
+
+
 def test_angles_of_real_numbers() -> None:
     def angles(x: np.ndarray) -> Any:
         return np.angle(x), np.angle(x, deg=True), np.angle(x[0])
@@ -262,6 +282,9 @@ def test_taking_outside_the_array_raises_when_it_runs(number: int) -> None:
     ("function", "error"),
     [
         (lambda x: np.arange(x[0, 0]), TypeError),
+        (lambda x: np.arange(step=2), TypeError),
+        (lambda x: np.zeros(*x.shape), TypeError),
+        (lambda x: np.zeros(3, x), TypeError),
         (lambda x: np.zeros(x[0, 0]), TypeError),
         (lambda x: np.zeros(-1), ValueError),
         (lambda x: np.take(x, 1.5), TypeError),
@@ -274,6 +297,30 @@ def test_taking_outside_the_array_raises_when_it_runs(number: int) -> None:
 def test_mistakes(function: Function, error: type[Exception]) -> None:
     with pytest.raises(error, match=r"test_functions_make\.py"):
         trace_and_interpret(function, grid(3, 4))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, n: np.zeros(3, n),
+        lambda x, n: np.arange(0, n, 1, n),
+        lambda x, n: np.array([1, 2], n),
+        lambda x, n: np.ones_like(x, n),
+        lambda x, n: x.astype(n),
+        lambda x, n: x.sum(dtype=n),
+    ],
+)
+def test_numbers_name_no_dtype(function: Function) -> None:
+    for number in (4, 4.5):
+        with pytest.raises(TypeError, match=r"Cannot interpret .* as a data type"):
+            trace_and_interpret(function, grid(3), number)
+
+
+def test_scalars_of_numpys_stand_for_their_dtype() -> None:
+    def like(x: np.ndarray) -> Any:
+        return np.zeros(3, x[0]), np.full(2, 1, x.dtype), np.ones(2, x.dtype.type)
+
+    assert_like_numpy(like, lambda: (grid(3, dtype="f4"),))
 
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i4", "f4", "f8"])

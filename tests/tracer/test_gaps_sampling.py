@@ -39,6 +39,19 @@ def test_interpolation(program: Function, heights: np.ndarray) -> None:
         assert_like_numpy(program, (places, known, heights))
 
 
+def test_many_places_that_are_sorted_are_merged_with_the_samples() -> None:
+    known = np.sort(np.concatenate([random.standard_normal(37), [-np.inf, -1.0, -1.0, 0.0]]))
+    many = random.standard_normal(4005)
+    many[:5] = -1.0, -0.0, np.inf, -np.inf, 1.0
+    ends_in_nan = np.sort(many)
+    ends_in_nan[-1] = np.nan
+    program = INTERPOLATIONS["plain"]
+    for where in (np.sort(many), many, ends_in_nan, np.sort(many)[::-1], np.zeros(4000)):
+        assert_like_numpy(program, (where, known, random.standard_normal(41)))
+    assert_like_numpy(program, (np.sort(many), known[1:], random.standard_normal(40) * (1 - 2j)))
+    assert_like_numpy(lambda x, a: np.interp(x, a, a, period=2.0), (np.arange(4000), np.arange(5.0)))
+
+
 ENDS = (-np.inf, -1.5e308, -1.0, 0.0, 3.0, 1.7e308, np.inf)
 interpolated = arrayjit.jit(INTERPOLATIONS["plain"])
 checked = arrayjit.jit(INTERPOLATIONS["plain"], check="nan")
@@ -122,6 +135,11 @@ def test_convolution(length: int, width: int, mode: str) -> None:
     for kind in ("f8", "i4"):
         assert_like_numpy(program, (one.astype(kind), other.astype(kind)))
     assert_like_numpy(program, (one, other.astype("f4")))
+
+
+def test_correlations_of_rows_that_change_places_lie_as_others() -> None:
+    row, wider = np.arange(3.0), np.arange(5.0)
+    assert arrayjit.jit(lambda a, b: np.correlate(a, b, "full"))(row, wider).flags.c_contiguous
 
 
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])

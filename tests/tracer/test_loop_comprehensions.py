@@ -50,6 +50,12 @@ def nested(x: Any) -> Any:
     return np.array(table), table[1][2], sum(table[2])
 
 
+def few_beside(x: Any) -> Any:
+    table = [[np.sqrt(a * b) for b in x[:3]] for a in x]
+    turns = [[[a * a, -a], [0.0, 1]] for a in x]
+    return np.array(table), np.array(turns), np.array([[x[:2] * a, x[1:3]] for a in x]), table[3]
+
+
 def two_loops(x: Any) -> Any:
     return np.array([a * b for a in x for b in x[:20]])
 
@@ -106,8 +112,8 @@ def dicts(x: Any) -> Any:
 
 
 KEPT = [
-    numbers, rows, pairs, indices, written_later, nested, two_loops, in_a_loop, sums, extremes, questions,
-    collected, running, constant_conditions, dicts, views,
+    numbers, rows, pairs, indices, written_later, nested, few_beside, two_loops, in_a_loop, sums, extremes,
+    questions, collected, running, constant_conditions, dicts, views,
 ]  # fmt: skip
 UNROLLED = [through_a_function]
 
@@ -141,6 +147,17 @@ def test_what_is_few_statements_is_unrolled() -> None:
     text = arrayjit.jit(program).lower(np.ones(100), np.ones(20)).as_text("assignments")
     assert "range(" not in text
     assert_like_numpy(program, (np.linspace(0, 1, 100), np.linspace(1, 2, 20)))
+
+
+def test_few_items_of_many_statements_are_kept() -> None:
+    """Unrolled they would be hundreds of statements, each of which takes its time to compile."""
+
+    def program(x: Any) -> Any:
+        labels = np.arange(len(x)) % 6
+        return np.array([[np.sum(x[labels == i]) * j for j in range(9)] for i in range(6)])
+
+    assert_like_numpy(program, (np.arange(20.0),))
+    assert "one loop of 6 iterations" in str(arrayjit.jit(program).explain(np.ones(20)))
 
 
 def test_a_number_that_python_needs_unrolls_the_comprehension() -> None:

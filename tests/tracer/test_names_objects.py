@@ -173,6 +173,33 @@ def test_generator_context_managers() -> None:
     assert_equal_to_numpy(program)
 
 
+def switched(x: np.ndarray, on: bool = False) -> np.ndarray:
+    return x * 2 if on is not False else x
+
+
+def chosen(x: np.ndarray, flag: Any) -> Any:
+    match flag:
+        case True:
+            return x + 1
+        case _:
+            return x, [y - (False is flag) for y in x]
+
+
+IDENTITIES: list[Callable[..., Any]] = [
+    lambda x, flag: x + 1 if flag is True else x - 1,
+    lambda x, flag: switched(x, on=flag),
+    lambda x, flag: (x, flag is flag, BRANCH is flag),
+    chosen,
+]
+BRANCH = True
+
+
+@pytest.mark.parametrize("program", IDENTITIES)
+def test_bools_are_told_apart_by_is(program: Callable[..., Any]) -> None:
+    for flag in (True, False, 1, np.True_, None):
+        assert_runs_as_in_numpy(lambda flag=flag: (program, (np.arange(3.0), flag)))  # type: ignore[misc]
+
+
 def test_identity_equality_and_types_are_kept() -> None:
     def program(x: np.ndarray) -> Any:
         first = NET.layers[0]

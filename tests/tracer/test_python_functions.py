@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import functools
 import itertools
 import math
@@ -462,6 +463,62 @@ def test_math_raises_as_python_does() -> None:
     as_in_python(lambda x: math.log(x[0]), (X,), (np.zeros(1),), (-X,))
     as_in_python(lambda a: math.exp(a) > 1, (1.0,), (1e4,))
     as_in_python(lambda a: math.floor(a), (1.5,), (np.nan,), (np.inf,))
+
+
+COMPLEX = [
+    complex(*parts) for parts in itertools.product((0.0, -2.0, 1.0, -1.0, 800.0, np.inf, -np.inf), repeat=2)
+]
+OF_COMPLEX = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "log", "log10", "sin",
+              "sinh", "sqrt", "tan", "tanh", "phase", "polar", "isfinite", "isinf", "isnan")  # fmt: skip
+
+
+def as_in_cmath(function: Callable[..., Any], *calls: tuple[Any, ...]) -> None:
+    """The parts of results are near, and a NaN where Python's are; exceptions are of the same class."""
+    jitted = arrayjit.jit(function, target="sync_llvm")
+    for arguments in calls:
+        try:
+            wanted = function(*arguments)
+        except (ValueError, OverflowError) as error:
+            with pytest.raises(type(error), match=str(error)):
+                jitted(*arguments)
+        else:
+            got = jitted(*arguments)
+            ours, theirs = (value if isinstance(value, tuple) else (value,) for value in (got, wanted))
+            assert [*map(type, ours)] == [*map(type, theirs)]
+            np.testing.assert_allclose(ours, theirs, rtol=1e-14, atol=1e-300)
+
+
+@pytest.mark.parametrize("name", OF_COMPLEX)
+def test_cmath_of_traced_numbers(name: str) -> None:
+    function = getattr(cmath, name)
+    as_in_cmath(lambda z: function(z), *((number,) for number in COMPLEX), (0.5,), (np.float32(2),))
+
+
+def test_cmath_of_several_numbers() -> None:
+    lengths, angles = (0.0, 2.0, -1.5, np.inf), (0.0, 1.0, -3.0, np.inf)
+    as_in_cmath(lambda r, phi: cmath.rect(r, phi), *itertools.product(lengths, angles))
+    as_in_cmath(lambda z, base: cmath.log(z, base), (2j, 2.0), (3 + 1j, 10), (0j, 2j), (2j, 1.0), (2j, 0.0))
+    near = [
+        (1 + 1j, 1 + 1.0000000001j),
+        (1j, 1.1j),
+        (complex(np.inf), complex(np.inf)),
+        (complex(np.inf), 1j),
+    ]
+    as_in_cmath(lambda a, b: cmath.isclose(a, b), *near)
+    as_in_cmath(lambda a, most: cmath.isclose(a, 1j, abs_tol=most), (1.1j, 0.2), (1.1j, 0.0), (1j, -1.0))
+
+
+def test_a_fourier_transform_by_cmath_is_one_loop() -> None:
+    def transform(x: np.ndarray) -> np.ndarray:
+        result = np.zeros(len(x), complex)
+        for k in range(len(x)):
+            for n in range(len(x)):
+                result[k] += x[n] * cmath.exp(-2j * cmath.pi * k * n / len(x))
+        return result
+
+    x = np.linspace(-1, 1, 40)
+    np.testing.assert_allclose(arrayjit.jit(transform)(x), np.fft.fft(x), atol=1e-12)
+    assert_kept(transform)
 
 
 def test_math_however_it_is_imported() -> None:

@@ -1,18 +1,18 @@
-"""By which memory may iterations of a loop disturb one another?"""
+"""By which memory may iterations of a loop, or two bodies, disturb one another?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, product
 
 from ...ir.expr import Variable
 from ...ir.index import Symbol
 from ...ir.loops import For, LoopKind
 from ...ir.tensor import Tensor
-from .access import Effects, Ranges, distances, effects
+from .access import Distance, Effects, Ranges, Touched, distances, effects
 
-__all__ = ["carriers", "disturbed", "upwards"]
+__all__ = ["carriers", "conflicts", "disturb", "disturbed", "meetings", "upwards"]
 
 MAX_REGIONS = 64
 """Places of one array that are compared with one another; a loop that goes to more stays as it is."""
@@ -41,6 +41,37 @@ def disturbed(
             for apart in (distances(one, other, (*others, *own), ranges),)
         ):
             yield storage
+
+
+def meetings(
+    first: Touched, second: Touched, aligned: Sequence[Symbol], ranges: Ranges
+) -> Iterator[dict[Symbol, Distance]]:
+    """At which distances the one touches what the other does, wherever they meet."""
+    for storage, mine in first.items():
+        for one, other in product(mine, second.get(storage, ())):
+            apart = distances(one, other, aligned, ranges)
+            if apart is not None:
+                yield apart
+
+
+def conflicts(
+    one: Effects, other: Effects, aligned: Sequence[Symbol], ranges: Ranges
+) -> Iterator[dict[Symbol, Distance]]:
+    """At which distances one of two bodies touches what the other one writes, wherever they meet."""
+    yield from meetings(one.writes, other.reads, aligned, ranges)
+    yield from meetings(one.reads, other.writes, aligned, ranges)
+    yield from meetings(one.writes, other.writes, aligned, ranges)
+
+
+def disturb(one: Effects, other: Effects) -> bool:
+    """May one of two bodies leave the kernel, or change an array or a local that the other one is about?"""
+    return (
+        one.leaves
+        or other.leaves
+        or one.shares_variables(other)
+        or not one.writes.keys().isdisjoint(other.reads.keys() | other.writes.keys())
+        or not one.reads.keys().isdisjoint(other.writes)
+    )
 
 
 def upwards(loop: For) -> For:

@@ -14,7 +14,17 @@ from ...ir.tensor import Tensor
 from ...ir.walk import rewrite_bodies, rewrite_expressions, substitute_statements, transform
 from .trips import blocks
 
-__all__ = ["Copying", "copy_body", "each_cell", "in_steps", "in_turn", "interleaved", "merged", "unless_once"]
+__all__ = [
+    "Copying",
+    "copy_body",
+    "each_cell",
+    "in_steps",
+    "in_turn",
+    "interleaved",
+    "merged",
+    "one_by_one",
+    "unless_once",
+]
 
 
 def copy_body(
@@ -31,6 +41,12 @@ def each_cell(tensor: Tensor, statement: Callable[[tuple[Affine, ...]], Stmt]) -
     for symbol, extent in zip(reversed(symbols), reversed(tensor.shape), strict=True):
         stmt = For(symbol, Affine.of(0), extent, (stmt,), LoopKind.PARALLEL)
     return stmt
+
+
+def one_by_one(loop: For) -> tuple[Stmt, ...]:
+    """The iterations of a loop whose number is known, one after the other."""
+    places = (loop.lo + number * loop.step for number in range(loop.trips or 0))
+    return tuple(stmt for place in places for stmt in copy_body(loop.body, {loop.symbol: place}, {}))
 
 
 def unless_once(loop: For) -> tuple[Stmt, ...]:

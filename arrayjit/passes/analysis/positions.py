@@ -56,7 +56,7 @@ class Positions:
         names: dict[Symbol, Affine] = {}
         for one, two in zip(mine, theirs, strict=True):
             ends = two.lo.substitute(names), two.hi.substitute(names)
-            if (one.lo, one.hi, one.step) != (*ends, two.step):
+            if one.bounds != (*ends, two.step):
                 return False
             names[two.symbol] = Affine.of(one.symbol)
         return self.value == substitute(other.value, names)
@@ -71,9 +71,7 @@ class Positions:
         load, own = self.load, {loop.symbol: loop for loop in self.own()}
         loops = [own.pop(at.symbol, None) if at.symbol else None for at in load.index]
         return all(
-            loop is not None
-            and (loop.lo, loop.hi, loop.step) == (Affine.of(0), extent, 1)
-            and at == Affine.of(loop.symbol)
+            loop is not None and loop.bounds == (Affine.of(0), extent, 1) and at == Affine.of(loop.symbol)
             for loop, at, extent in zip(loops, load.index, load.tensor.shape, strict=True)
         )
 

@@ -11,13 +11,16 @@ Rounding keeps the order of numbers, so that the rounded ends of a result are en
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Union
 
 from ...ir.dtype import F64, DType, Kind
+from ...ir.expr import Apply, Cast, Expr, dtype_of
 from ...ir.ops import OPS, Op
 
-__all__ = ["Span", "comparison", "converted", "held", "is_always", "result"]
+__all__ = ["Span", "around", "comparison", "computed", "converted", "held", "is_always", "result"]
+
+WHERE = OPS["where"]
 
 Number = Union[int, float]
 Span = tuple[Number, Number]
@@ -52,6 +55,29 @@ def result(op: Op, spans: list[Span], dtype: DType) -> Span | None:
     except OverflowError:
         return None
     return None if found is None else _fitting(found, dtype)
+
+
+def computed(expr: Expr, ends: Callable[[Expr], Span | None]) -> Span | None:
+    """Between which ends a value lies that is computed, by those of its operands; None where they do not
+    tell."""
+    dtype = dtype_of(expr)
+    match expr:
+        case Cast(arg=arg):
+            known = ends(arg)
+            return None if known is None else converted(known, dtype)
+        case Apply(op=op, args=(_, *choices)) if op is WHERE:
+            spans = [span for span in map(ends, choices) if span is not None]
+            return around(spans) if len(spans) == len(choices) else None
+        case Apply(op=op, args=args) if all(dtype_of(arg) is dtype for arg in args):
+            spans = [span for span in map(ends, args) if span is not None]
+            return result(op, spans, dtype) if len(spans) == len(args) else None
+        case _:
+            return None
+
+
+def around(spans: Sequence[Span]) -> Span:
+    """The ends of numbers that lie between any of these."""
+    return min(low for low, _ in spans), max(high for _, high in spans)
 
 
 def comparison(op: Op, left: Span, right: Span) -> bool | None:

@@ -18,6 +18,7 @@ __all__ = [
     "affine_accesses",
     "gathered",
     "has_own_axis",
+    "known_bytes",
     "neighbours",
     "parallel_nest",
     "places",
@@ -96,6 +97,12 @@ def affine_accesses(body: tuple[Stmt, ...]) -> list[tuple[Tensor, tuple[Affine, 
         if type(stmt) is Store:
             found.append((stmt.tensor, stmt.index, True))
     return found
+
+
+def known_bytes(body: tuple[Stmt, ...]) -> int:
+    """How many bytes the arrays of known size have that a body, nested loops included, reaches."""
+    storages = {tensor.storage for tensor, _, _ in affine_accesses(body)}
+    return sum(storage.nbytes for storage in storages if storage.has_fixed_shape)
 
 
 def gathered(body: tuple[Stmt, ...]) -> set[Tensor]:

@@ -129,7 +129,7 @@ def makes_anew(uses: Sequence[Use], common: Path, axes: Sequence[int]) -> bool:
     for axis in axes:
         symbol = first.index[axis].symbol
         loop = inner.pop(symbol, None) if symbol is not None else None
-        if loop is None or (loop.lo, loop.hi, loop.step) != (Affine.of(0), first.tensor.shape[axis], 1):
+        if loop is None or loop.bounds != (Affine.of(0), first.tensor.shape[axis], 1):
             return False
     return all(loop.trips for loop in inner.values())
 

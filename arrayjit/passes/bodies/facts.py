@@ -22,7 +22,7 @@ from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
 from ..analysis.access import Range
 from ..analysis.positions import tested_outside
-from ..analysis.spans import Span, comparison, converted, held, is_always, result
+from ..analysis.spans import Span, comparison, computed, converted, held, is_always, result
 from .growth import staying
 
 __all__ = ["ALL", "Facts", "Moves", "Test", "Way", "hull"]
@@ -222,17 +222,8 @@ class Facts:
                 return (value, value) if not dtype.is_complex and math.isfinite(value) else None
             case Local(variable=variable):
                 found = self.spans.get(variable)
-            case Cast(arg=arg):
-                known = self.ends(arg)
-                found = None if known is None else converted(known, dtype)
-            case Apply(op=op, args=(_, *choices)) if op is OPS["where"]:
-                one, other = map(self.ends, choices)
-                found = (
-                    None if one is None or other is None else (min(one[0], other[0]), max(one[1], other[1]))
-                )
-            case Apply(op=op, args=args) if all(dtype_of(arg) is dtype for arg in args):
-                spans = [known for known in map(self.ends, args) if known is not None]
-                found = result(op, spans, dtype) if len(spans) == len(args) else None
+            case _:
+                found = computed(expr, self.ends)
         return held(dtype) if found is None else found
 
     def combined(self, op: Op, left: Affine | None, right: Affine | None) -> Affine | None:

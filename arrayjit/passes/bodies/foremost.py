@@ -183,13 +183,7 @@ def _found_together(searches: Sequence[_Search], before: Sequence[Stmt]) -> list
 
 
 def _is_same_way(one: For, other: For) -> bool:
-    ends = one.lo, one.hi, one.step
-    return (
-        _is_in_order(one)
-        and one.lo.is_constant
-        and ends == (other.lo, other.hi, other.step)
-        and one.step == 1
-    )
+    return _is_in_order(one) and one.lo.is_constant and one.bounds == other.bounds and one.step == 1
 
 
 @frozen

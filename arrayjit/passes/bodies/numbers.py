@@ -38,7 +38,7 @@ from ...ir.expr import Apply, Cast, Const, Expr, Index, Local, Variable, constan
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Define, For, If, Kernel, LoopKind, Stmt, Update, walk_statements
 from ...ir.ops import OPS
-from ...ir.walk import kept, rewrite_bodies
+from ...ir.walk import rewrite_loops
 from ..analysis.copies import copy_body, unless_once
 from ..analysis.repeats import may_repeat
 from .foremost import beyond
@@ -58,16 +58,13 @@ def numbers(kernel: Kernel, caps: Caps) -> Kernel:
     """Every vector loop that finds where extremes stand, without a thought of NaN."""
     notes: list[str] = []
 
-    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        out: list[Stmt] = []
-        for stmt in body:
-            news = _among_numbers(stmt) if isinstance(stmt, For) and stmt.kind is LoopKind.VECTOR else None
-            if news is not None:
-                notes.append("numbers: extremes are found again where there is a NaN")
-            out += [rewrite_bodies(stmt, visit)] if news is None else news
-        return kept(body, out)
+    def twice(loop: For) -> Sequence[Stmt] | None:
+        found = _among_numbers(loop) if loop.kind is LoopKind.VECTOR else None
+        if found is not None:
+            notes.append("numbers: extremes are found again where there is a NaN")
+        return found
 
-    return kernel.with_body(visit(kernel.body), notes)
+    return kernel.with_body(rewrite_loops(kernel.body, twice), notes)
 
 
 def _among_numbers(loop: For) -> Sequence[Stmt] | None:

@@ -53,7 +53,7 @@ from ...ir.walk import (
     walk,
 )
 from ..analysis.accounts import vanished
-from ..analysis.copies import copy_body
+from ..analysis.copies import one_by_one
 from ..analysis.repeats import weight
 from ..analysis.uses import Use, uses_of_temporaries
 from .simplify import simplify
@@ -109,7 +109,7 @@ def _body(body: tuple[Stmt, ...], around: tuple[For | While, ...]) -> tuple[Stmt
         if isinstance(stmt, For) and stmt.kind in (LoopKind.PARALLEL, LoopKind.SEQUENTIAL) and in_order:
             written_out = _written_out(stmt, FEW_SINGLE if _waits(stmt, single) else FEW)
         elif isinstance(stmt, For) and around and _is_over_bits(stmt):
-            written_out = _iterations(stmt)
+            written_out = one_by_one(stmt)
         for new in written_out:
             match new:
                 case For() | While():
@@ -151,12 +151,7 @@ def _written_out(loop: For, most: int = FEW) -> tuple[Stmt, ...]:
     plain = all(isinstance(stmt, (Comment, Define, Store, Update)) for stmt in body)
     if trips is None or trips > most or not plain or trips * len(body) > LARGE:
         return (loop,)
-    return _iterations(replace(loop, body=tuple(body)))
-
-
-def _iterations(loop: For) -> tuple[Stmt, ...]:
-    numbers = (loop.lo + n * loop.step for n in range(loop.trips or 0))
-    return tuple(stmt for n in numbers for stmt in copy_body(loop.body, {loop.symbol: n}, {}))
+    return one_by_one(replace(loop, body=tuple(body)))
 
 
 def _is_over_bits(loop: For) -> bool:

@@ -177,8 +177,8 @@ def _row(body: Sequence[Stmt], at: int) -> _Row | None:
         return None
     between, wanted, found = body[before + 1 : at], _step(search), _step(loop)
     known = values_of([stmt for stmt in between if not isinstance(stmt, Store)])
-    ends = search.lo, search.hi, search.step, search.kind
-    if wanted is None or found is None or known is None or ends != (loop.lo, loop.hi, loop.step, loop.kind):
+    is_same_way = search.bounds == loop.bounds and search.kind is loop.kind
+    if wanted is None or found is None or known is None or not is_same_way:
         return None
     (place, value), (extreme, its_cell) = wanted, found
     cell = substitute(its_cell, {loop.symbol: Affine.of(search.symbol)})

@@ -191,7 +191,7 @@ def _either(some: list[_Deed], others: list[_Deed]) -> list[_Deed]:
 
 def _same_iterations(one: For, other: For) -> bool:
     """Does each thread take the same iterations of both loops?"""
-    return (one.lo, one.hi, one.step) == (other.lo, other.hi, other.step)
+    return one.bounds == other.bounds
 
 
 def _widened(deed: _Deed, changing: Mapping[Symbol, Range | None]) -> _Deed:

@@ -45,6 +45,7 @@ from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
 from ...ir.walk import locals_read, locals_updated
 from ..analysis.access import Ranges, effects
+from ..analysis.carriers import disturb
 from ..analysis.copies import Copying, copy_body
 from ..analysis.strides import affine_accesses, stride
 from ..analysis.trips import lesser
@@ -402,10 +403,7 @@ def _tree(op: Op, values: Sequence[Expr], variable: Variable) -> Expr:
 
 def _meet(before: Sequence[Stmt], loop: For) -> bool:
     """Does a loop need what statements before it make, or they what it changes?"""
-    first, second = effects(before, {}), effects((loop,), {})
-    touched = first.writes.keys() & (second.reads.keys() | second.writes.keys())
-    read = first.reads.keys() & second.writes.keys()
-    return bool(touched or read or set(_made(before)) & _read((loop,)))
+    return disturb(effects(before, {}), effects((loop,), {})) or not _read((loop,)).isdisjoint(_made(before))
 
 
 def _apart(waiting: Sequence[Stmt], loop: For) -> tuple[list[Stmt], list[Stmt]]:

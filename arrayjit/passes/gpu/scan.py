@@ -122,7 +122,7 @@ def _columns(first: Stmt | None, loop: Stmt) -> Stmt | None:
     if not isinstance(first, For) or not isinstance(loop, For) or not _in_order(loop) or len(loop.body) != 1:
         return None
     above, below = parallel_nest(first), parallel_nest(loop.body[0])
-    bounds = [[(one.lo, one.hi, one.step) for one in nest] for nest in (above, below)]
+    bounds = [[one.bounds for one in nest] for nest in (above, below)]
     if not below or bounds[0] != bounds[1] or len(above[-1].body) != 1 or len(below[-1].body) != 1:
         return None
     symbols = {one.symbol: Affine.of(other.symbol) for one, other in zip(below, above, strict=True)}

@@ -358,7 +358,7 @@ class Rows:
         """The loop of the scores that a loop is."""
         found = self.symbols.get(loop.symbol)
         known = next((one for one in self.loops if one.symbol is found), None)
-        if known is None or (loop.lo, loop.hi, loop.step) != (known.lo, known.hi, 1):
+        if known is None or loop.bounds != (known.lo, known.hi, 1):
             raise _Other
         return known
 

@@ -41,6 +41,7 @@ from ..schedule.prefetch import prefetch
 from ..schedule.quarters import quarters
 from ..schedule.ragged import ragged
 from ..schedule.reverse import reverse
+from ..schedule.ring import ring
 from ..schedule.skew import skew
 from ..schedule.stream import stream
 from ..schedule.tails import tails
@@ -161,8 +162,14 @@ ON_LANES: tuple[Pass[Kernel, Kernel], ...] = (
         optional=True,
     ),
     Pass(
-        unordered,
+        ring,
         after=("foresee",),
+        why="who touches which row, and asks for it ahead, does not change any more",
+        optional=True,
+    ),
+    Pass(
+        unordered,
+        after=("ring",),
         why="threads share, and ask ahead for, sums and their like",
         optional=True,
     ),

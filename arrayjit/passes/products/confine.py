@@ -23,7 +23,7 @@ from ...frozen import frozen
 from ...ir.code import Caps
 from ...ir.expr import Apply, Const, Expr, Index, Load
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Define, For, Kernel, Stmt, Store, Update, walk_statements
+from ...ir.loops import Define, For, Kernel, Stmt, Store, Update, nested, walk_statements
 from ...ir.walk import nodes_in, rewrite_loops
 from ..analysis.access import Range
 from ..analysis.copies import copy_body
@@ -48,8 +48,8 @@ def confine(kernel: Kernel, caps: Caps) -> Kernel:
         before, after = replace(columns, hi=cut), replace(columns, lo=cut)
         first, second = (before, after) if chosen.holds.coefficient(columns.symbol) < 0 else (after, before)
         return (
-            *_nest((*loops[:-1], replace(first, body=chosen.body))),
-            *copy_body(_nest((*loops[:-1], replace(second, body=rest))), {}, {}),
+            *nested((*loops[:-1], first), chosen.body),
+            *copy_body(nested((*loops[:-1], second), rest), {}, {}),
         )
 
     return kernel.with_body(rewrite_loops(kernel.body, parted), notes)
@@ -108,11 +108,3 @@ def _cut(holds: Affine, loops: Sequence[For]) -> Affine | None:
     cut = rest + 1 if slope < 0 else -rest
     spans = [(cut - columns.lo).bounds(ranges), (columns.hi - cut).bounds(ranges)]
     return cut if all(span is not None and span[0] >= 0 for span in spans) else None
-
-
-def _nest(loops: Sequence[For]) -> tuple[Stmt, ...]:
-    """Loops one inside the other; the innermost has its body."""
-    nest = loops[-1]
-    for loop in reversed(loops[:-1]):
-        nest = replace(loop, body=(nest,))
-    return (nest,)

@@ -24,8 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import field, replace
-from itertools import chain, permutations
-from itertools import product as pairs
+from itertools import chain, combinations
 
 from ...frozen import slotted
 from ...ir.code import Caps
@@ -34,7 +33,8 @@ from ...ir.index import Affine, Symbol
 from ...ir.loops import For, Kernel, LoopKind, Place, Stmt
 from ...ir.tensor import Tensor
 from ...ir.walk import rewrite_loops
-from ..analysis.access import Range, Ranges, distances, effects
+from ..analysis.access import Range, Ranges, effects
+from ..analysis.carriers import conflicts
 from ..analysis.copies import copy_body
 from ..analysis.strides import places
 from ..analysis.trips import enter
@@ -197,11 +197,9 @@ def _may_part(rows: For, ranges: Ranges) -> bool:
     if any(one.leaves or one.updates for one in does):
         return False
     return all(
-        apart is None or apart[rows.symbol] == (0, 0)
-        for first, second in permutations(does, 2)
-        for storage, written in first.writes.items()
-        for one, other in pairs(written, {**second.writes.get(storage, {}), **second.reads.get(storage, {})})
-        for apart in (distances(one, other, (rows.symbol,), ranges),)
+        apart[rows.symbol] == (0, 0)
+        for one, other in combinations(does, 2)
+        for apart in conflicts(one, other, (rows.symbol,), ranges)
     )
 
 

@@ -51,7 +51,8 @@ from ...ir.walk import (
     rewrite_loops,
     substitute_statements,
 )
-from ..analysis.access import Effects, Range, Ranges, distances, effects, loads
+from ..analysis.access import Effects, Range, effects, loads
+from ..analysis.carriers import conflicts
 from ..analysis.copies import Copying, copy_body, merged
 from ..analysis.trips import enter
 
@@ -177,18 +178,7 @@ def _may_go(rows: For, ranges: dict[Symbol, Range]) -> bool:
         *combinations(ahead, 2),
         *((ahead[row], later[one]) for row in range(ROWS) for one in range(row)),
     ]
-    return not any(_meet(one, other, inside) for one, other in pairs)
-
-
-def _meet(one: Effects, other: Effects, ranges: Ranges) -> bool:
-    """May either of them touch what the other one writes?"""
-    return any(
-        distances(cell, touched, (), ranges) is not None
-        for first, second in ((one, other), (other, one))
-        for storage, written in first.writes.items()
-        for cell in written
-        for touched in (*second.writes.get(storage, ()), *second.reads.get(storage, ()))
-    )
+    return not any(True for one, other in pairs for _ in conflicts(one, other, (), inside))
 
 
 def _together(rows: For) -> tuple[Stmt, ...]:

@@ -91,7 +91,7 @@ def _read_again(steps: For, arrays: Container[Tensor], caps: Caps) -> Iterator[T
             elif sums and tensor.rank > 1 and stride(tensor, index, loop.symbol) == 1:
                 summed[tensor] = None
     for tensor in summed:
-        is_known = tensor.strides is None and all(extent.is_constant for extent in tensor.shape)
+        is_known = tensor.strides is None and tensor.has_fixed_shape
         if is_known and tensor not in others and LEAST <= tensor.nbytes <= room:
             room -= tensor.nbytes
             yield tensor

@@ -162,8 +162,7 @@ def _read(nest: For, changing: set[Symbol], stored: set[Tensor]) -> int:
     for tensor, index, _ in affine_accesses(nest.body):
         own = [position for position in index if position.coefficient(nest.symbol)]
         symbols = {symbol for position in index for symbol in position.symbols}
-        is_known = all(extent.is_constant for extent in tensor.shape)
-        if not own or not is_known or not symbols.isdisjoint(changing):
+        if not own or not tensor.has_fixed_shape or not symbols.isdisjoint(changing):
             continue
         if len(own) == 1 and tensor.storage not in stored:
             places.setdefault(tensor, []).extend(own)

@@ -23,7 +23,7 @@ from ...ir.index import Symbol
 from ...ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Stmt, Store, Update
 from ...ir.tensor import GROUPS
 from ...ir.walk import kept, rewrite_bodies
-from ..analysis.copies import copy_body
+from ..analysis.copies import one_by_one
 from ..analysis.repeats import weight
 from ..analysis.strides import affine_accesses, stride
 from ..bodies.simplify import simplify
@@ -48,8 +48,7 @@ def _body(body: tuple[Stmt, ...], lanes: Symbol | None) -> tuple[Stmt, ...]:
 def _statement(stmt: Stmt, lanes: Symbol | None) -> Iterator[Stmt]:
     if isinstance(stmt, For):
         if lanes is not None and _is_over_neighbours(stmt, lanes):
-            for number in range(stmt.trips or 0):
-                yield from copy_body(stmt.body, {stmt.symbol: stmt.lo + number}, {})
+            yield from one_by_one(stmt)
             return
         lanes = stmt.symbol if stmt.kind is LoopKind.VECTOR else lanes
     yield rewrite_bodies(stmt, partial(_body, lanes=lanes))

@@ -57,6 +57,7 @@ from ...ir.walk import (
     substitute_statements,
 )
 from ..analysis.access import Range, effects
+from ..analysis.carriers import disturb
 from ..analysis.copies import Copying, copy_body, merged
 from ..analysis.private import private_to
 from ..analysis.trips import enter
@@ -135,17 +136,10 @@ def _last_but_definitions(body: Sequence[Stmt]) -> int | None:
 def _are_apart(first: For, between: Sequence[Stmt], second: For) -> bool:
     """Are two loops chains of as many steps, of which the second needs nothing that the first one does, nor
     what is defined between them?"""
-    ends = [(loop.lo, loop.hi, loop.step) for loop in (first, second)]
-    if ends[0] != ends[1] or not (_is_chain(first) and _is_chain(second)):
+    if first.bounds != second.bounds or not (_is_chain(first) and _is_chain(second)):
         return False
     one, defined, other = (effects(part, {}) for part in ((first,), between, (second,)))
-    met = one.writes.keys() & {*defined.reads, *other.reads, *other.writes}
-    return not (
-        met
-        or one.reads.keys() & other.writes.keys()
-        or one.shares_variables(defined)
-        or one.shares_variables(other)
-    )
+    return not disturb(one, defined) and not disturb(one, other)
 
 
 def _is_chain(loop: For) -> bool:

@@ -182,8 +182,7 @@ def _together(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 
 
 def _are_alike(first: For, second: For) -> bool:
-    one, other = ((loop.lo, loop.hi, loop.step, loop.kind) for loop in (first, second))
-    return one == other
+    return first.bounds == second.bounds and first.kind is second.kind
 
 
 def _may_join(first: For, between: Sequence[Stmt], second: tuple[Stmt, ...]) -> bool:

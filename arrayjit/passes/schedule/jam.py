@@ -204,7 +204,7 @@ def _overlapping(rows: For, caps: Caps) -> Sequence[Stmt] | None:
         return None
     cells = set(affine_accesses(columns.body))
     storages = {tensor.storage for tensor, _, _ in cells}
-    known = all(extent.is_constant for storage in storages for extent in storage.shape)
+    known = all(storage.has_fixed_shape for storage in storages)
     held = sum(storage.nbytes for storage in storages) if known else math.inf
     if held > caps.l3_bytes or caps.l1_bytes < held <= caps.l2_bytes:
         return None

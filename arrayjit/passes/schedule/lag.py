@@ -31,7 +31,8 @@ from ...ir.index import Affine, Symbol
 from ...ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, Update, walk_statements
 from ...ir.tensor import Tensor
 from ...ir.walk import expressions, kept, rewrite_bodies, rewrite_cells, substitute_statements
-from ..analysis.access import Effects, Range, distances, effects, loads
+from ..analysis.access import Effects, Range, effects, loads
+from ..analysis.carriers import meetings
 from ..analysis.copies import copy_body, in_steps
 from ..analysis.handed import threads_for
 from ..analysis.trips import enter
@@ -140,13 +141,8 @@ class _Lagging:
         the rows all that the follower needs of it?"""
         if makes.leaves or takes.leaves or makes.updates or takes.updates or rows in makes.reads:
             return False
-        for storage, written in takes.writes.items():
-            for read in makes.reads.get(storage, ()):
-                for cells in written:
-                    apart = distances(read, cells, (symbol,), self.ranges)
-                    if apart is not None and apart[symbol][1] > 1:
-                        return False
-        return rows not in takes.writes
+        overwritten = meetings(makes.reads, takes.writes, (symbol,), self.ranges)
+        return rows not in takes.writes and all(apart[symbol][1] <= 1 for apart in overwritten)
 
     def in_rows(self, first: For, follower: tuple[Stmt, ...], rows: Tensor) -> Sequence[Stmt]:
         """The first row, then each row before what takes the one before it, then what takes the last row."""

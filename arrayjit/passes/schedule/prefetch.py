@@ -105,9 +105,9 @@ that a position chose lies one that nobody needs: short ones are left to `forese
                                                         most[i] = m
 
 Extremes down columns go through several rows at once in a loop, and sums of rows that another loop has just
-gone through: too many streams for the hardware to be far enough ahead of, unless each has an instruction of
-its own. Where it was seen to gain (Zen 5), they ask for what comes some lines later in each row. Extremes of
-columns of arrays that take more than half of the last cache take 0.8 to 0.95 of the time.
+gone through or that they change: too many streams for the hardware to be far enough ahead of, unless each has
+an instruction of its own. Where it was seen to gain (Zen 5), they ask for what comes some lines later in each
+row. Extremes of columns of arrays that take more than half of the last cache take 0.8 to 0.95 of the time.
 """
 
 from __future__ import annotations
@@ -441,7 +441,8 @@ class _Ahead:
             or (rows.trips or 0) < 2
         ):
             return None
-        if not all(isinstance(stmt, (Define, Update)) for stmt in rows.body):
+        adds = any(isinstance(stmt, Update) for stmt in rows.body)
+        if not adds or not all(isinstance(stmt, (Define, Update, Store)) for stmt in rows.body):
             return None
         cells = {
             (tensor, index): None

@@ -17,9 +17,8 @@ Moving averages of what moving averages differ by take half the time, three filt
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import field, replace
-from itertools import product
 
 from ...frozen import frozen, slotted
 from ...ir.code import Caps
@@ -27,8 +26,9 @@ from ...ir.index import Affine, Symbol
 from ...ir.loops import Comment, Define, For, Kernel, LoopKind, Stmt, Store, Update
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, nodes_in, rewrite_bodies
-from ..analysis.access import Effects, Range, Region, distances, effects, visible
-from ..analysis.copies import copy_body
+from ..analysis.access import Effects, Range, effects, visible
+from ..analysis.carriers import conflicts
+from ..analysis.copies import copy_body, one_by_one
 from ..analysis.costs import cost_of_nodes
 from ..analysis.lockstep import lockstep
 from ..analysis.trips import enter
@@ -168,9 +168,7 @@ class _Team:
         if one.shares_variables(other):
             return False
         symbol = self.first.symbol
-        pairs = _conflicts(one, other)
-        found = (distances(mine, theirs, (symbol,), self.ranges) for mine, theirs in pairs)
-        return all(apart is None or apart[symbol][1] <= 0 for apart in found)
+        return all(apart[symbol][1] <= 0 for apart in conflicts(one, other, (symbol,), self.ranges))
 
     def lets_by(self, body: Sequence[Stmt]) -> bool:
         """May statements come before all that the loops do together?"""
@@ -180,8 +178,7 @@ class _Team:
                 return False
             if own.leaves and not member.all.writes.keys().isdisjoint(self.shown):
                 return False
-            pairs = _conflicts(member.all, own)
-            if any(distances(mine, theirs, (), self.ranges) is not None for mine, theirs in pairs):
+            if any(True for _ in conflicts(member.all, own, (), self.ranges)):
                 return False
         return True
 
@@ -192,17 +189,9 @@ class _Team:
         return *self.before, replace(self.first, symbol=symbol, body=body)
 
 
-def _conflicts(one: Effects, other: Effects) -> Iterator[tuple[Region, Region]]:
-    """The regions that one of them writes and the other one touches."""
-    for first, second in ((one.writes, other.reads), (one.reads, other.writes), (one.writes, other.writes)):
-        for storage in first.keys() & second.keys():
-            yield from product(first[storage], second[storage])
-
-
 def _head(loop: For, cells: int) -> tuple[Stmt, ...]:
     """The first iterations of a loop."""
-    bodies = (copy_body(loop.body, {loop.symbol: loop.lo + n}, {}) for n in range(cells))
-    return tuple(line for body in bodies for line in body)
+    return one_by_one(replace(loop, hi=loop.lo + cells))
 
 
 def _is_plain(loop: For) -> bool:

@@ -43,7 +43,7 @@ from ..analysis.copies import in_steps, unless_once
 from ..analysis.inside import exists
 from ..analysis.latency import SLOW
 from ..analysis.shifts import Numbering, Offset, Value
-from ..analysis.strides import affine_accesses, parallel_nest
+from ..analysis.strides import affine_accesses, known_bytes, parallel_nest
 from ..analysis.trips import enter
 
 __all__ = ["retain"]
@@ -294,15 +294,10 @@ class _Rows:
         before, after = self.computed(self.kept), self.computed([*self.kept, one])
         saved = sum(before.values()) - sum(after.values())
         price = NEAR if nbytes <= caps.l1_bytes // 2 else FAR
-        if caps.pipes.at_once >= BUSY and self.moved() > caps.l3_bytes:
+        if caps.pipes.at_once >= BUSY and known_bytes(self.body) > caps.l3_bytes:
             price = COVERED
             saved += sum(cost for value, cost in before.items() if value not in after and self.divides(value))
         return saved > (1 + len(one.taken)) * price
-
-    def moved(self) -> int:
-        """The bytes of the arrays that the nest reads and writes."""
-        storages = {tensor.storage for tensor, _, _ in affine_accesses(self.body)}
-        return sum(storage.nbytes for storage in storages if storage.has_fixed_shape)
 
     def divides(self, value: Value) -> bool:
         expr = self.values.expressions[value]

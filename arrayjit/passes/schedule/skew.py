@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import product
 
 from ...frozen import frozen
 from ...ir.code import Caps
@@ -28,7 +27,8 @@ from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Stmt, Store, Update
 from ...ir.ops import OPS
 from ...ir.walk import children, locals_defined, rewrite_loops
-from ..analysis.access import Distance, Range, Ranges, distances, effects
+from ..analysis.access import Distance, Range, Ranges, effects
+from ..analysis.carriers import meetings
 from ..analysis.copies import Copying, unless_once
 from ..analysis.repeats import weight
 from ..analysis.trips import enter
@@ -211,11 +211,9 @@ def _meetings(rows: For, columns: For, ranges: Ranges) -> Iterator[tuple[Distanc
     the other one."""
     found = effects(rows.body[:-1], ranges)
     found.add(effects(columns.body, ranges))
-    for storage, written in found.writes.items():
-        for one, other in product(written, {**written, **found.reads.get(storage, {})}):
-            apart = distances(one, other, (rows.symbol, columns.symbol), ranges)
-            if apart is not None:
-                yield apart[rows.symbol], apart[columns.symbol]
+    for touched in (found.writes, found.reads):
+        for apart in meetings(found.writes, touched, (rows.symbol, columns.symbol), ranges):
+            yield apart[rows.symbol], apart[columns.symbol]
 
 
 def _stays(down: Distance, along: Distance, shift: int, count: int) -> bool:

@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
-from itertools import chain, pairwise, product
+from itertools import chain, pairwise
 
 from ...frozen import slotted
 from ...ir.code import Caps
@@ -47,11 +47,12 @@ from ...ir.loops import (
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, locals_read, rewrite_bodies, rewrite_cells, substitute_statements
-from ..analysis.access import Effects, Range, Touched, distances, effects
+from ..analysis.access import Effects, Range, Touched, effects
 from ..analysis.accumulations import is_rounded, sums_short_rows
+from ..analysis.carriers import meetings
 from ..analysis.copies import copy_body, in_steps
 from ..analysis.handed import threads_for
-from ..analysis.strides import affine_accesses
+from ..analysis.strides import affine_accesses, known_bytes
 from ..analysis.trips import enter
 from ..analysis.work import in_vectors
 from .lag import THREADS, contracts
@@ -105,7 +106,7 @@ class _Sweeping:
     parts: dict[Symbol, int] = field(default_factory=dict)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        around, self.touched = self.touched, _touched(body)
+        around, self.touched = self.touched, known_bytes(body)
         new = self.nests(body)
         self.touched = around
         return new
@@ -153,7 +154,7 @@ class _Sweeping:
         if loop.step != 1 or short or large or loop.symbol in self.settled:
             return [loop]
         enter(loop, self.ranges)
-        inside = replace(self, around=self.around or loop.body, touched=_touched(loop.body))
+        inside = replace(self, around=self.around or loop.body, touched=known_bytes(loop.body))
         if not inside.pays([part for stmt in loop.body for part in _row_by_row(stmt)] * STEPS):
             return [loop]
         self.notes.append(f"sweep: {STEPS} steps of loop {loop.symbol.hint} go through memory together")
@@ -256,17 +257,12 @@ class _Sweeping:
     def distances(self, row: Symbol, first: Touched, second: Touched) -> list[float]:
         """How many rows further on the one touches what the other does: the least and the greatest number for
         any two places."""
-        found = (
-            distances(one, other, (row,), self.ranges)
-            for storage in first.keys() & second.keys()
-            for one, other in product(first[storage], second[storage])
-        )
-        return [end for apart in found if apart is not None for end in apart[row]]
+        return [end for apart in meetings(first, second, (row,), self.ranges) for end in apart[row]]
 
     def is_large(self, storage: Tensor, slabs: int, threads: int) -> bool:
         """Would an array, in so many slabs, have left the cache by the time that another nest of so many
         threads touches it?"""
-        if storage.rank < 2 or not all(extent.is_constant for extent in storage.shape):
+        if storage.rank < 2 or not storage.has_fixed_shape:
             return False
         place = self.placement.get(storage)
         if slabs < threads:
@@ -282,7 +278,7 @@ class _Sweeping:
     def is_near(self, group: Sequence[Rows]) -> bool:
         """Do the rows between the first nest and the last one stay in a near cache?"""
         arrays = {storage for one in group for storage in (*one.does.reads, *one.does.writes)}
-        if any(not extent.is_constant for storage in arrays for extent in storage.shape):
+        if not all(storage.has_fixed_shape for storage in arrays):
             return False
         return _row_bytes(group) * (group[-1].behind + BEHIND + 1) <= self.caps.l2_bytes
 
@@ -347,12 +343,6 @@ def _bytes_at_once(group: Sequence[Rows]) -> int:
         (max(rows) - min(rows) + 1) * (storage.nbytes // storage.shape[0].constant)
         for storage, rows in places.items()
     )
-
-
-def _touched(body: tuple[Stmt, ...]) -> int:
-    """How many bytes the arrays of known size have that statements touch."""
-    storages = {tensor.storage for tensor, _, _ in affine_accesses(body)}
-    return sum(storage.nbytes for storage in storages if storage.has_fixed_shape)
 
 
 def _over_rows(stmt: Stmt) -> For | None:

@@ -261,9 +261,10 @@ def _bytes(body: tuple[Stmt, ...], stored: bool = False) -> float:
 
 def _is_beside(loop: For, last: For) -> bool:
     """Can a loop take what the last one does between what it does itself?"""
-    ends = (loop.lo, loop.hi, loop.step) == (last.lo, last.hi, last.step)
     plain = all(isinstance(stmt, (Define, Update, Store)) for stmt in loop.body)
-    return loop.kind is LoopKind.VECTOR and ends and plain and (loop.trips or 0) >= CELLS
+    return (
+        loop.kind is LoopKind.VECTOR and loop.bounds == last.bounds and plain and (loop.trips or 0) >= CELLS
+    )
 
 
 def _only_stores(loop: For) -> bool:

@@ -30,6 +30,7 @@ from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, Define, For, Kernel, LoopKind, Stmt, Update
 from ...ir.walk import kept, locals_defined, locals_updated, rewrite_bodies, substitute_statements
 from ..analysis.access import Effects, Range, effects
+from ..analysis.carriers import disturb
 from ..analysis.trips import enter
 
 __all__ = ["unison"]
@@ -103,9 +104,9 @@ class _Joining:
                     continue
                 case Bind():
                     return None
-                case _ if _disturb(does[place], needs):
+                case _ if disturb(does[place], needs):
                     return None
-                case For() as other if _bounds(other) == _bounds(loop) and _is_plain(other):
+                case For() as other if other.bounds == loop.bounds and _is_plain(other):
                     return (place, defined) if self.fit(other, loop) else None
                 case _:
                     pass
@@ -126,10 +127,6 @@ def _in_one(first: Stmt, second: Stmt) -> For:
     return replace(first, body=(*first.body, *more))
 
 
-def _bounds(loop: For) -> tuple[Affine, Affine, int]:
-    return loop.lo, loop.hi, loop.step
-
-
 def _is_plain(stmt: Stmt) -> bool:
     """Is it a loop of steps in order that only compute, and hand something on?"""
     return (
@@ -144,13 +141,3 @@ def _handed_on(*loops: For) -> set[Variable]:
     """The variables that steps of these loops take from those before."""
     steps = [step for loop in loops for step in loop.body]
     return locals_updated(steps) - locals_defined(steps)
-
-
-def _disturb(one: Effects, other: Effects) -> bool:
-    """Does one of them change what the other one needs or changes?"""
-    if one.leaves or other.leaves or one.shares_variables(other):
-        return True
-    return any(
-        not mine.writes.keys().isdisjoint(theirs.reads.keys() | theirs.writes.keys())
-        for mine, theirs in ((one, other), (other, one))
-    )

@@ -26,7 +26,8 @@ from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
 from ...ir.tensor import Tensor
 from ...ir.walk import children, kept, rewrite_bodies, rewrite_cells, rewrite_loops, substitute_statements
-from ..analysis.access import Range, distances, effects, loads, mentioned
+from ..analysis.access import Range, effects, loads, mentioned
+from ..analysis.carriers import meetings
 from ..analysis.inside import exists
 from ..analysis.trips import enter
 from ..analysis.uses import Use, uses_of_temporaries
@@ -146,12 +147,10 @@ class _Batching:
         for position, stmt in enumerate(rest):
             if position == at:
                 continue
-            for storage, written in effects((stmt,), self.ranges).writes.items():
-                for region in own.reads.get(storage, ()):
-                    for other in written:
-                        apart = distances(region, other, (loop.symbol,), self.ranges)
-                        if apart is not None and apart[loop.symbol][1] > (-1 if position < at else 0):
-                            return False
+            written = effects((stmt,), self.ranges).writes
+            met = meetings(own.reads, written, (loop.symbol,), self.ranges)
+            if any(apart[loop.symbol][1] > (-1 if position < at else 0) for apart in met):
+                return False
         return True
 
 

@@ -25,7 +25,7 @@ from ...ir.index import Affine
 from ...ir.loops import Comment, Define, For, Kernel, LoopKind, Stmt, Store, Update
 from ...ir.tensor import Tensor
 from ...ir.walk import rewrite_cells, rewrite_loops
-from ..analysis.copies import copy_body
+from ..analysis.copies import one_by_one
 from ..analysis.repeats import weight
 from ..analysis.uses import Use, common_path, uses_of_temporaries
 
@@ -164,11 +164,4 @@ def _is_short(loop: For) -> bool:
 
 def _written_out(body: tuple[Stmt, ...], loops: set[int]) -> tuple[Stmt, ...]:
     """A body in which these loops are written out."""
-
-    def one_by_one(loop: For) -> list[Stmt] | None:
-        if id(loop) not in loops:
-            return None
-        places = (loop.lo + number * loop.step for number in range(loop.trips or 0))
-        return [stmt for place in places for stmt in copy_body(loop.body, {loop.symbol: place}, {})]
-
-    return rewrite_loops(body, one_by_one)
+    return rewrite_loops(body, lambda loop: one_by_one(loop) if id(loop) in loops else None)

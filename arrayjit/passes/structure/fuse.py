@@ -65,6 +65,7 @@ from ..analysis.access import (
     given,
 )
 from ..analysis.accounts import locations, seen_loops
+from ..analysis.carriers import disturb, meetings
 from ..analysis.lockstep import in_lockstep
 from .nests import Nest, Streams, View, nest_of, ranges_inside
 
@@ -212,7 +213,7 @@ class _Schedule:
         position = len(self.nests)
         self.nests.append(nest)
         if nest.band:
-            self.by_bounds.setdefault(_bounds(nest.band[0]), []).append(position)
+            self.by_bounds.setdefault(nest.band[0].bounds, []).append(position)
         self.record(nest, position)
 
     def record(self, nest: Nest, position: int) -> None:
@@ -289,11 +290,9 @@ class _Schedule:
         if not stores or len(stores) + len(others) < len(nest.prelude):
             return False
         before, after = effects(stores, self.ranges) if others else nest.before, nest.effects
-        if not before.writes.keys().isdisjoint(after.reads | after.writes):
-            return False
-        if not before.reads.keys().isdisjoint(after.writes) or not before.uses.isdisjoint(after.updates):
-            return False
-        if not self.joined(replace(nest, prelude=others, before=effects(others, self.ranges))):
+        if disturb(before, after) or not self.joined(
+            replace(nest, prelude=others, before=effects(others, self.ranges))
+        ):
             return False
         for stmt in stores:
             self.add(nest_of([], stmt, self.ranges, self.streams, nest.numbers))
@@ -315,7 +314,7 @@ class _Schedule:
             depth = self.joined_depth(maker, nest, names)
             if depth:
                 self.nests[position] = replace(maker, prelude=[], band=(), body=[], numbers=frozenset())
-                self.by_bounds[_bounds(maker.band[0])].remove(position)
+                self.by_bounds[maker.band[0].bounds].remove(position)
                 maker.join(nest, depth, _outermost(names, depth), self.ranges)
                 self.append(maker)
                 return True
@@ -352,7 +351,7 @@ class _Schedule:
 
     def candidates(self, nest: Nest, least: int) -> Iterator[int]:
         """Nests with the same outermost bounds from position `least` on: it first, then the last ones."""
-        same = self.by_bounds.get(_bounds(nest.band[0]), [])
+        same = self.by_bounds.get(nest.band[0].bounds, [])
         recent = [position for position in same[-MAX_TRIES:] if position > least]
         if 0 <= least < len(self.nests) and self.nests[least].band:
             yield least
@@ -428,13 +427,8 @@ class _Schedule:
             return False
         inside = ranges_inside((loop,), self.ranges)
         mine, theirs = target.effects.writes, nest.effects.renamed(names).reads
-        apart = [
-            distances(one, other, (loop.symbol,), inside)
-            for storage in mine.keys() & theirs.keys()
-            for one in mine[storage]
-            for other in theirs[storage]
-        ]
-        if any(found and found[loop.symbol] != (0, 0) for found in apart):
+        apart = meetings(mine, theirs, (loop.symbol,), inside)
+        if any(found[loop.symbol] != (0, 0) for found in apart):
             return False
         body = (*target.body, *substitute_statements(tuple(nest.body), names))
         return in_lockstep(replace(loop, body=body), inside)
@@ -508,10 +502,6 @@ def _next(time: int) -> int:
     return (time + 1) // 2
 
 
-def _bounds(loop: For) -> tuple[Affine, Affine, int]:
-    return loop.lo, loop.hi, loop.step
-
-
 def _has_many_regions(effect: Effects, other: Effects) -> bool:
     """Whether there are too many places to compare of an array that both touch."""
     return any(
@@ -530,7 +520,7 @@ def _names(target: Nest, nest: Nest) -> dict[Symbol, Affine]:
     names: dict[Symbol, Affine] = {}
     for mine, theirs in zip(target.band, nest.band, strict=False):
         bounds = (theirs.lo.substitute(names), theirs.hi.substitute(names), theirs.step)
-        if bounds != _bounds(mine):
+        if bounds != mine.bounds:
             break
         names[theirs.symbol] = Affine.of(mine.symbol)
     return names

@@ -105,7 +105,7 @@ def _in_one_nest(body: Sequence[Stmt]) -> tuple[Sequence[For], tuple[Stmt, ...]]
         names: dict[Symbol, Affine] = {}
         for loop, cell in zip(loops, cells, strict=False):
             names[loop.symbol] = Affine.of(cell.symbol)
-            if (loop.lo, loop.hi, loop.step) != (cell.lo, cell.hi, cell.step):
+            if loop.bounds != cell.bounds:
                 return (), ()
         if not loops or len(loops) != len(cells):
             return (), ()

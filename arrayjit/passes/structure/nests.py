@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ...frozen import frozen, slotted
 from ...ir.index import Affine, Symbol
-from ...ir.loops import For, LoopKind, Stmt, Update, nested, walk_statements
+from ...ir.loops import For, Stmt, Update, nested, walk_statements
 from ...ir.tensor import Tensor
 from ...ir.walk import substitute_statements
 from ..analysis.access import Effects, Range, Ranges, Region, effects, mentioned
+from ..analysis.strides import parallel_nest
 from ..analysis.trips import enter
 
 __all__ = ["Nest", "Streams", "View", "nest_of", "ranges_inside"]
@@ -96,7 +97,8 @@ class View:
 def nest_of(
     prelude: list[Stmt], stmt: Stmt, ranges: Ranges, streams: Streams, bound: frozenset[Symbol]
 ) -> Nest:
-    band, body = _band(stmt)
+    band = tuple(parallel_nest(stmt))
+    body = band[-1].body if band else (stmt,)
     found = effects(body, ranges_inside(band, ranges))
     return Nest(
         prelude,
@@ -122,16 +124,6 @@ def _is_gone_through(regions: Iterable[Region], band: Sequence[For]) -> bool:
     return not band or any(
         span is None or band[0].symbol in span.base.symbols for region in regions for span in region.spans
     )
-
-
-def _band(stmt: Stmt) -> tuple[tuple[For, ...], tuple[Stmt, ...]]:
-    """The perfectly nested parallel loops that start at a statement, and the body inside."""
-    band: list[For] = []
-    body: tuple[Stmt, ...] = (stmt,)
-    while len(body) == 1 and isinstance(body[0], For) and body[0].kind is LoopKind.PARALLEL:
-        band.append(body[0])
-        body = body[0].body
-    return tuple(band), body
 
 
 def ranges_inside(band: Iterable[For], ranges: Ranges) -> dict[Symbol, Range]:

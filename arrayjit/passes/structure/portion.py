@@ -75,7 +75,7 @@ def portion(kernel: Kernel, caps: Caps) -> Kernel:
 
 def _extent(steps: Steps) -> int:
     """How many positions the longest array has; 0 where that is not known."""
-    if not all(extent.is_constant for array in steps.arrays for extent in array.shape):
+    if not all(array.has_fixed_shape for array in steps.arrays):
         return 0
     return max(array.shape[0].constant for array in steps.arrays)
 

@@ -387,9 +387,9 @@ class _Splitting:
     def _hermitian(self, assign: Assign, factor: Expr, other: Expr) -> RealProduct | None:
         """Sums of products of a matrix with its own adjoint, if the other factor is that."""
         (factor, sign), (other, other_sign) = _sign(factor), _sign(other)
-        if (sign, other_sign) != (1, -1):
+        if sign != 1:
             return None
-        return hermitian_product(assign, factor, other, self.given(factor), self.pair)
+        return hermitian_product(assign, factor, other, self.given(factor), self.pair, other_sign == -1)
 
     def _in_memory(self, assign: Assign, factor: Expr, other: Expr) -> RealProduct | None:
         """Sums of products of a matrix as it lies in memory, if the factor is such."""

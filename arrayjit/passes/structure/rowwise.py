@@ -147,7 +147,7 @@ def _steps(loop: For) -> _Steps | None:
     body: list[Stmt] = []
     for stmt in loop.body:
         match stmt:
-            case For() if (stmt.lo, stmt.hi, stmt.step) == (rows.lo, rows.hi, rows.step):
+            case For() if stmt.bounds == rows.bounds:
                 if stmt.kind not in (LoopKind.PARALLEL, LoopKind.SEQUENTIAL) or not _only_clears(stmt, flags):
                     return None
                 body += substitute_statements(stmt.body, {stmt.symbol: Affine.of(rows.symbol)})

@@ -30,6 +30,7 @@ from ...ir.assign import (
     While,
     assigned,
     expressions,
+    rewrite_bodies,
     statements,
 )
 from ...ir.code import Caps
@@ -105,17 +106,10 @@ class _Numbering:
             known = dict(self.written), dict(self.numbers), dict(self.content), dict(self.symbols)
             return _Numbering(self.given, self.sizes, self.now, *known).body(body)
 
-        match statement:
-            case Loop(body=body):
-                new = bodies(body)
-                return statement if new is body else replace(statement, body=new)
-            case Branch(body=body, orelse=orelse):
-                then, other = bodies(body), bodies(orelse)
-                same = then is body and other is orelse
-                return statement if same else replace(statement, body=then, orelse=other)
-            case While(body=body):
-                new = bodies(body)
-                return statement if new is body else replace(statement, body=new)
+        if isinstance(statement, While):  # what its test binds is known in its condition
+            new = bodies(statement.body)
+            return statement if new is statement.body else replace(statement, body=new)
+        return rewrite_bodies(statement, bodies)
 
     def bound(self, statement: Bind) -> Symbol | None:
         """The symbol that has the value already."""

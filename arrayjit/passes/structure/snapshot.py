@@ -73,8 +73,7 @@ class _Nest:
 
     def alike(self, other: _Nest) -> _Nest | None:
         """Another nest over the same symbols, if it has the same loops."""
-        mine, theirs = ([(loop.lo, loop.hi, loop.step) for loop in nest.loops] for nest in (self, other))
-        if mine != theirs:
+        if [loop.bounds for loop in self.loops] != [loop.bounds for loop in other.loops]:
             return None
         pairs = zip(other.loops, self.loops, strict=True)
         names = {loop.symbol: Affine.of(own.symbol) for loop, own in pairs}

@@ -67,6 +67,7 @@ from ..analysis.access import given, reads, visible
 from ..analysis.boxes import Box, size, without
 from ..analysis.copies import in_steps, unless_once
 from ..analysis.private import is_private
+from ..analysis.strides import parallel_nest
 from ..analysis.uses import counts
 
 __all__ = ["swap"]
@@ -126,7 +127,8 @@ class _Swapping:
         if loop.trips in (0, 1) or len(list(walk_statements(loop.body))) > LARGE:
             return [loop]
         for at, stmt in enumerate(loop.body):
-            _, copy = _nest(stmt)
+            nest = parallel_nest(stmt)
+            copy = nest[-1].body if nest else (stmt,)
             pair = _cell_of(copy[0]) if len(copy) == 1 else None
             if pair is not None and self.is_all_that_is_read(loop, at, following, *pair):
                 into, source = pair
@@ -211,7 +213,8 @@ def _has_room(into: Tensor, source: Tensor) -> bool:
 def _copied(stmt: Stmt) -> _Copied | None:
     """The statement as a nest that copies whole arrays and either does nothing else, or also gives all cells
     of their sources new values."""
-    loops, body = _nest(stmt)
+    loops = parallel_nest(stmt)
+    body = loops[-1].body if loops else (stmt,)
     found = dict(filter(None, map(_copy_of, body)))
     pairs = tuple(pair for pair in found.items() if pair[0] not in found.values())
     there = {source: into for into, source in pairs}
@@ -282,16 +285,6 @@ def _gives_anew(body: Sequence[Stmt], into: Tensor, source: Tensor) -> bool:
                 return False
             made.add(stmt.index)
     return made == copied
-
-
-def _nest(stmt: Stmt) -> tuple[list[For], tuple[Stmt, ...]]:
-    """Loops whose iterations are independent, one in another, and what the innermost one does."""
-    loops: list[For] = []
-    body: tuple[Stmt, ...] = (stmt,)
-    while len(body) == 1 and isinstance(loop := body[0], For) and loop.kind is LoopKind.PARALLEL:
-        loops.append(loop)
-        body = loop.body
-    return loops, body
 
 
 def _around(source: Tensor, after: Sequence[Stmt]) -> Sequence[Box] | None:

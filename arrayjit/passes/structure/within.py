@@ -14,7 +14,6 @@ used: a picture warped by four points takes 0.45 of the time.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 from ...frozen import slotted
@@ -32,13 +31,13 @@ from ...ir.assign import (
 )
 from ...ir.code import Caps
 from ...ir.dtype import BOOL, I64, DType
-from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, dtype_of
+from ...ir.expr import Apply, Const, Expr, Gather, Index, Load, dtype_of
 from ...ir.index import Affine, Symbol
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, transform
 from ..analysis.access import Ranges
-from ..analysis.spans import Span, comparison, converted, held, result
+from ..analysis.spans import Span, around, comparison, computed, held
 from ..analysis.trips import at_points, enter
 
 __all__ = ["within"]
@@ -144,7 +143,7 @@ class _Known:
         values = [assign.value] if assign.initial is None else [assign.value, assign.initial]
         ends = [self.ends(value) for value in values]
         known = [span for span in ends if span is not None]
-        return _around(known) if len(known) == len(ends) else None
+        return around(known) if len(known) == len(ends) else None
 
     def ends(self, expr: Expr) -> Span | None:
         """What a number is at least and at most; None where it may be no finite one."""
@@ -157,16 +156,8 @@ class _Known:
                 found = value.bounds(self.ranges)
             case Load(tensor=tensor) | Gather(tensor=tensor) if tensor.dtype is tensor.storage.dtype:
                 found = self.spans.get(tensor.storage)
-            case Cast(arg=arg):
-                known = self.ends(arg)
-                found = None if known is None else converted(known, dtype)
-            case Apply(op=op, args=(_, *choices)) if op is WHERE:
-                one, other = map(self.ends, choices)
-                if one is not None and other is not None:
-                    found = _around((one, other))
-            case Apply(op=op, args=args) if all(dtype_of(arg) is dtype for arg in args):
-                spans = [span for span in map(self.ends, args) if span is not None]
-                found = result(op, spans, dtype) if len(spans) == len(args) else None
+            case _:
+                found = computed(expr, self.ends)
         return _all(dtype) if found is None else found
 
     def outcome(self, condition: Expr) -> bool | None:
@@ -189,11 +180,6 @@ class _Known:
                 return None if one is None or other is None else comparison(op, one, other)
             case _:
                 return None
-
-
-def _around(spans: Sequence[Span]) -> Span:
-    """The ends of numbers that lie between any of these."""
-    return min(low for low, _ in spans), max(high for _, high in spans)
 
 
 def _all(dtype: DType) -> Span | None:

@@ -46,6 +46,7 @@ from .operands import (
     common_dtype,
     element_type,
     is_given,
+    named_dtype,
     refuse,
     require_cast,
     shape_of,
@@ -197,15 +198,18 @@ def _like(
 
 
 @makes(np.arange)
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> SymbolicArray:
-    first, last = (0, start) if stop is None else (start, stop)
+def arange(start: Any = None, stop: Any = None, step: Any = None, dtype: Any = None) -> SymbolicArray:
+    if start is None and stop is None:
+        raise DTypeError("arange() requires stop to be specified.", fix="pass stop")
+    first, last = (0 if start is None else start, stop) if stop is not None else (0, start)
     stride = 1 if step is None else step
     if is_traced((first, last, stride)):
         return _traced_range(first, last, stride, dtype)
     if stride == 0:
         raise _no_range(first, last, stride)
     kind = element_type(dtype, _number_dtype(first, last, stride))
-    length = max(0, math.ceil((last - first) / stride))
+    steps = (last - first) / stride
+    length = max(0, math.ceil(min(steps.real, steps.imag) if np.iscomplexobj(steps) else steps))
     # NumPy stores the first two numbers in the dtype and continues by their difference.
     numbers = np.array([first, first + stride]).astype(kind.numpy)
     return _progression(length, kind, numbers)
@@ -378,7 +382,7 @@ def _fresh(array: SymbolicArray, dtype: DType, order: str) -> SymbolicArray:
 
 def constant_of(value: Any, dtype: Any = None) -> SymbolicArray:
     """A fresh array of a Python value that is known while tracing."""
-    numbers = np.array(value, dtype if is_given(dtype) else None)
+    numbers = np.array(value, named_dtype(dtype) if is_given(dtype) else None)
     kind = from_numpy(numbers.dtype)
     if numbers.size == 0 or numbers.ndim == 0:
         return filled(numbers.shape, numbers[()] if numbers.ndim == 0 else 0, kind)

@@ -47,6 +47,14 @@ _MOST_COMPARED = 100
 _MOST_BYTES_COMPARED = 240
 """Those of integers that it compares with in the time in which it looks one up in a table."""
 
+_MANY, _VALUES_FOR_EACH = 4000, 4
+"""So many values, and so many for each sorted cell, take 0.3 of the time if they are sorted; if not, finding
+that out costs nothing that can be measured."""
+
+_MANY, _PLACES_FOR_EACH = 4000, 4
+"""So many places, and so many for each that is known, take 0.3 to 0.7 of the time if they are sorted; if they
+are not, finding that out takes 0.03 more at most."""
+
 
 @implements(np.nonzero)
 @method("nonzero")
@@ -187,6 +195,37 @@ def _counted(array: SymbolicArray, values: SymbolicArray, side: str) -> Symbolic
     shape = (*values.cells.shape, *array.cells.shape)
     before = SymbolicArray(trace.compute(shape, BOOL, is_before, label="before"), trace)
     return reduce_array(op("add"), before, -1, np.int64)
+
+
+@numpy_program
+def samples_before(places: Any, known: Any) -> Any:
+    """How many of the sorted places that are known stand at or before each one. Where places are many and
+    the run finds that these are sorted too, no search is done for each of them."""
+    if not _are_many(places, known):
+        return np.searchsorted(known, places, side="right")
+    is_sorted = (places[:-1] <= places[1:]).all()
+    return cond(
+        is_sorted,
+        lambda: _merged(places, known),
+        lambda: np.searchsorted(known, places, side="right").astype(np.int32),
+    )
+
+
+def _are_many(places: SymbolicArray, known: SymbolicArray) -> bool:
+    """And not so many that 32 bits do not count them, which take half the time of 64."""
+    extents = (*places.cells.shape, *known.cells.shape)
+    if len(extents) != 2 or not all(extent.is_constant for extent in extents):
+        return False
+    many, few = (extent.offset for extent in extents)
+    return max(_MANY, _PLACES_FOR_EACH * few) <= many < 2**31
+
+
+@numpy_program
+def _merged(places: Any, known: Any) -> Any:
+    """Each one that is known counts from the first place on that is not before it."""
+    reached = np.zeros(len(places) + 1, np.int32)
+    np.add.at(reached, np.searchsorted(places, known), 1)
+    return np.cumsum(reached[:-1], dtype=np.int32)
 
 
 def _steps(extent: Affine, record: Any) -> Iterator[int]:

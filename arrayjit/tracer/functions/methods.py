@@ -21,6 +21,7 @@ from ..values.elementwise import as_operand, cast, copy, elementwise
 from ..values.extents import ONE, agree, numbers
 from ..values.integer import SymbolicInt
 from ..values.layout import is_laid_out
+from .operands import named_dtype
 from .reshaping import flat
 
 __all__ = ["astype", "bit_count", "fill", "item"]
@@ -36,7 +37,7 @@ def astype(
     copy: bool = True,
 ) -> SymbolicArray:
     """The array converted; a copy, unless `copy=False` and it has the dtype already."""
-    target = np.dtype(dtype)
+    target = named_dtype(dtype)
     if not np.can_cast(self.dtype, target, casting):  # type: ignore[arg-type]
         raise DTypeError(
             f"Cannot cast array data from {self.dtype!r} to {target!r} according to the rule '{casting}'",

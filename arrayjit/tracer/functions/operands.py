@@ -18,6 +18,7 @@ from ..record.view import View
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, as_operand, cast
 from ..values.extents import require_at_least, same_shape, shape_texts
+from ..values.integer import SymbolicInt
 from ..values.numbers import integer_of
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "is_given",
     "is_true",
     "kind_of",
+    "named_dtype",
     "only_axis",
     "reduced_axes",
     "refuse",
@@ -117,7 +119,22 @@ def _extent_of(value: Any) -> Affine:
 
 def element_type(dtype: Any, default: DType) -> DType:
     """The row of a `dtype=` argument."""
-    return from_numpy(dtype) if is_given(dtype) else default
+    return from_numpy(named_dtype(dtype)) if is_given(dtype) else default
+
+
+def named_dtype(dtype: Any) -> np.dtype[Any]:
+    """The dtype that an argument names. A traced number or array is none, though it has one: only scalars of
+    NumPy's stand for their own."""
+    if type(dtype) is SymbolicInt or (type(dtype) is SymbolicArray and not dtype.is_scalar):
+        words = f"Cannot interpret {describe(as_array(dtype))} as a data type"
+    else:
+        try:
+            named: np.dtype[Any] = np.dtype(dtype)
+            return named
+        except TypeError as error:
+            words = str(error)
+    fix = "name one, as np.float32 or x.dtype; the sizes of several axes are one argument: np.zeros((n, m))"
+    raise DTypeError(words, fix=fix)
 
 
 def common_dtype(*operands: Any) -> DType:
@@ -154,7 +171,7 @@ def require_real(array: SymbolicArray, function: str) -> SymbolicArray:
 
 def require_cast(array: SymbolicArray, dtype: Any, rule: str) -> None:
     """Raises DTypeError, with NumPy's words, where the array may not become one of `dtype` by the rule."""
-    target = np.dtype(dtype)
+    target = named_dtype(dtype)
     if not np.can_cast(array.dtype, target, rule):  # type: ignore[arg-type]
         raise DTypeError(
             f"Cannot cast array data from {array.dtype!r} to {target!r} according to the rule '{rule}'",

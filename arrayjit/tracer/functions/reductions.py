@@ -33,7 +33,7 @@ from ..values.elementwise import (
 )
 from ..values.extents import product, require_at_least, shape_text
 from ..values.layout import kept_order
-from .operands import deliver, is_given, is_true, reduced_axes, require_cast, result_of
+from .operands import deliver, is_given, is_true, named_dtype, reduced_axes, require_cast, result_of
 from .parts import imag, real
 from .shaping import insert_axes
 
@@ -86,7 +86,7 @@ def combining_dtype(operation: Op, dtype: DType) -> DType:
 def computing_dtype(operation: Op, dtype: DType, wanted: Any, out: Any) -> DType:
     """The dtype in which cells are combined: the one asked for, or NumPy's choice by those of both sides."""
     if is_given(wanted):
-        found = _wanted_dtype(operation, from_numpy(wanted))
+        found = _wanted_dtype(operation, from_numpy(named_dtype(wanted)))
     else:
         found = combining_dtype(operation, _default_dtype(operation, dtype, out))
     require_room(operation, found, out)

@@ -28,8 +28,6 @@ from .shaping import permuted
 
 __all__ = ["flat", "flat_copy", "ravel", "reshape"]
 
-_UNKNOWN = Affine.of(-1)
-
 
 @implements(np.reshape)
 def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> SymbolicArray:
@@ -94,7 +92,7 @@ def _completed(array: SymbolicArray, shape: Any) -> tuple[Affine, ...]:
     """The new shape with its -1 filled in. Raises ShapeError with NumPy's words."""
     parts = tuple(shape) if isinstance(shape, (tuple, list, np.ndarray)) else (shape,)
     given = [integer_of(part, array.record) for part in parts]
-    unknown = [n for n, extent in enumerate(given) if extent == _UNKNOWN]
+    unknown = [n for n, extent in enumerate(given) if extent.is_constant and extent.offset < 0]
     if len(unknown) > 1:
         raise ShapeError("can only specify one unknown dimension", fix="keep one -1")
     known = list(shape_of([extent for n, extent in enumerate(given) if n not in unknown]))
@@ -277,6 +275,7 @@ def _flat_view(
     view = array.cells
     offset = view.tensor.linear(view.at((0,) * view.rank))
     for old, new in groups:
-        offset = offset + _linear(symbols, wanted, new) * strides[old[-1]]
+        if old:  # else the cells are one: axes of extent 1, though this is known only when called
+            offset = offset + _linear(symbols, wanted, new) * strides[old[-1]]
     whole = array.record.flat(view.tensor)
     return SymbolicArray(View(whole, wanted, symbols, (offset,), view.writeable), array.record)

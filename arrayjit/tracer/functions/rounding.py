@@ -51,5 +51,5 @@ def _rounded(array: SymbolicArray, decimals: int) -> SymbolicArray:
 
 
 @implements(np.fix)
-def fix(x: Any, out: Any = None) -> SymbolicArray:
-    return deliver(elementwise(op("trunc"), x), out)
+def fix(x: Any, out: Any = None) -> Any:
+    return np.trunc(as_array(x), out=out)

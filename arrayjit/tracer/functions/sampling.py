@@ -17,6 +17,7 @@ from ..values.array import describe
 from ..values.elementwise import as_array, elementwise
 from ..values.extents import is_at_least, require_at_least, same_shape
 from .adopted import numpy_program
+from .finding import samples_before
 from .operands import axes_of
 
 __all__: list[str] = []
@@ -55,15 +56,14 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     _require_real_places(x, xp)
     values = np.asarray(fp)
     if not np.iscomplexobj(values):
-        return _interpolated(x, xp, values, left, right, period, _quotient)
+        return _interpolated(x, xp, ((values, left, right),), period, _quotient)[0][()]
+    parts = [
+        tuple(given if given is None else part(given) for given in (values, left, right))
+        for part in (np.real, np.imag)
+    ]
     result = np.empty(np.shape(x), np.complex128)
-    for part in (np.real, np.imag):
-        before, after = (None if side is None else part(side) for side in (left, right))
-        cells = _interpolated(x, xp, part(values), before, after, period, _by_reciprocal)
-        if part is np.real:
-            result.real = cells
-        else:
-            result.imag = np.where(np.isnan(x) & np.not_equal(len(xp), 1), 0, cells)
+    result.real, imaginary = _interpolated(x, xp, parts, period, _by_reciprocal)
+    result.imag = np.where(np.isnan(x) & np.not_equal(len(xp), 1), 0, imaginary)
     return result[()]
 
 
@@ -81,29 +81,35 @@ def _require_real_places(*given: Any) -> None:
 
 @numpy_program
 def _interpolated(
-    x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any, divided: Callable[[Any, Any], Any]
-) -> Any:
-    """On the line through the two samples around each place, in the steps that NumPy takes."""
-    places, known, values = (np.asarray(given, dtype=np.float64) for given in (x, xp, fp))
+    x: Any, xp: Any, samples: Sequence[tuple[Any, ...]], period: Any, divided: Callable[[Any, Any], Any]
+) -> list[Any]:
+    """On the lines through the two samples around each place, in the steps that NumPy takes. Several samples
+    at the same places, each with what is to the left and to the right of them, are looked for once."""
+    places, known = (np.asarray(given, dtype=np.float64) for given in (x, xp))
+    rows = [np.asarray(values, dtype=np.float64) for values, _, _ in samples]
     if period is not None:
         places, known = places % abs(period), known % abs(period)
         order = np.argsort(known)
-        known, values = known[order], values[order]
+        known, rows = known[order], [row[order] for row in rows]
         known = np.concatenate((known[-1:] - abs(period), known, known[:1] + abs(period)))
-        values = np.concatenate((values[-1:], values, values[:1]))
-    _require_samples(known, values)
+        rows = [np.concatenate((row[-1:], row, row[:1])) for row in rows]
+    for row in rows:
+        _require_samples(known, row)
     last = len(known) - 1
-    before = np.clip(np.searchsorted(known, places, side="right") - 1, 0, last)
+    before = np.clip(samples_before(places, known) - 1, 0, last)
     after = np.minimum(before + 1, last)
     start, end = known[before], known[after]
     is_between = (start < places) & (places < end)
-    # Elsewhere, where nobody sees it, the line goes from (0, 0) to (1, 0): no NaN comes of infinite samples.
-    given = (places, 0), (start, 0), (end, 1), (values[before], 0), (values[after], 0)
-    line = _on_line(divided, *(np.where(is_between, each, otherwise) for each, otherwise in given))
-    result = np.where(is_between, line, values[before])
-    result = np.where(places < known[0], values[0] if left is None else left, result)
-    result = np.where(places > known[-1], values[-1] if right is None else right, result)
-    return np.where(np.isnan(places) & np.not_equal(len(known), 1), places, result)[()]
+    results = []
+    for values, (_, left, right) in zip(rows, samples, strict=True):
+        # Elsewhere, unseen, the line goes from (0, 0) to (1, 0): no NaN comes of infinite samples.
+        given = (places, 0), (start, 0), (end, 1), (values[before], 0), (values[after], 0)
+        line = _on_line(divided, *(np.where(is_between, each, otherwise) for each, otherwise in given))
+        result = np.where(is_between, line, values[before])
+        result = np.where(places < known[0], values[0] if left is None else left, result)
+        result = np.where(places > known[-1], values[-1] if right is None else right, result)
+        results.append(np.where(np.isnan(places) & np.not_equal(len(known), 1), places, result))
+    return results
 
 
 def _quotient(rise: Any, run: Any) -> Any:
@@ -234,7 +240,7 @@ def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
     one, other, is_swapped = _longer_first(first, second)
     result = _slid(one, other, mode)
     if isinstance(is_swapped, bool):
-        return result[::-1] if is_swapped else result
+        return result[::-1].copy() if is_swapped else result
     return np.where(is_swapped, result[::-1], result)
 
 

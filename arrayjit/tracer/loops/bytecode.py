@@ -10,7 +10,7 @@ import dis
 import inspect
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
@@ -21,6 +21,7 @@ from ...frozen import frozen
 __all__ = [
     "Liveness",
     "asks_early",
+    "asks_which_bool",
     "breaks_off",
     "comprehension",
     "for_statement",
@@ -37,6 +38,8 @@ _JUMPS_ALWAYS = frozenset(("JUMP_FORWARD", "JUMP_ABSOLUTE", "JUMP_BACKWARD", "JU
 _DROPS = frozenset(("POP_TOP", "POP_ITER"))
 _SEES_ALL = frozenset(("locals", "vars", "eval", "exec", "dir"))
 _BUILDS = frozenset(("LIST_APPEND", "SET_ADD", "MAP_ADD"))
+_IS = dis.opmap["IS_OP"]
+_OF_NAMES = ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME")
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
@@ -90,6 +93,26 @@ def asks_early(frame: FrameType) -> bool:
     if here.name == "GET_ITER":
         return _instructions(code)[following].name != "FOR_ITER"
     return here.name == "CALL" and here.arg == 0
+
+
+@lru_cache(maxsize=256)
+def asks_which_bool(code: CodeType) -> bool:
+    """Whether the code, or a function in it, asks by `is` for True or False, or whether two names are the
+    same, of which both may be bools."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    if any(map(asks_which_bool, inner)):
+        return True
+    if _IS not in code.co_code[::2]:
+        return False
+    steps = [*_instructions(code).values()]
+    return any(step.name == "IS_OP" and _may_be_bools(code, steps[n - 2 : n]) for n, step in enumerate(steps))
+
+
+def _may_be_bools(code: CodeType, loads: Sequence[_Instruction]) -> bool:
+    constants = [code.co_consts[load.arg] for load in loads if load.name == "LOAD_CONST"]
+    if any(constant is True or constant is False for constant in constants):
+        return True
+    return loads[-1].name.count("LOAD_FAST") > 1 or all(load.name.startswith(_OF_NAMES) for load in loads)
 
 
 def has_made_list(frame: FrameType) -> bool:

@@ -38,7 +38,7 @@ _MOST_STATEMENTS = 256
 milliseconds for each statement."""
 
 _FEW_ITEMS = 16
-"""Comprehensions of so few items are always unrolled."""
+"""Comprehensions of so few items are unrolled, unless that makes more statements than `_MOST_STATEMENTS`."""
 
 MOST_UNROLLED = 1024
 """Loops of more iterations are never unrolled."""
@@ -139,7 +139,7 @@ def iterate(items: Counted, frame: FrameType) -> Iterator[Any]:
         return _unrolled(items, site, reason)
     if site not in trace.decisions.turns and _is_short(count, items, site):
         trace.note(user_location(), f"unrolled, since {count.offset} iterations are few")
-        return _few(items, site, count.offset)
+        return _sparingly(_all(items, site, count.offset), items.trace, site, count.offset)
     return _recorded(items, site, frame)
 
 
@@ -151,12 +151,11 @@ def _is_short(count: Affine, items: Counted, site: Site) -> bool:
     return count.is_constant and count.offset < max(together, 1 if must_be_rolled else UNROLLED + 1)
 
 
-def _few(items: Counted, site: Site, count: int) -> Iterator[Any]:
-    """All items of a loop that has few. Raises Retrace where that makes very many statements: the loop is
+def _sparingly(items: Iterator[Any], trace: Trace, site: Site, count: int) -> Iterator[Any]:
+    """So many items of a loop that has few. Raises Retrace where that makes very many statements: the loop is
     then recorded once, as others are."""
-    trace = items.trace
     start = len(trace.statements)
-    for place, item in enumerate(_all(items, site, count)):
+    for place, item in enumerate(items):
         if place == 1 and site not in trace.decisions.together:
             made = sum(1 for _ in statements(tuple(trace.statements[start:])))
             if made * count > _MOST_STATEMENTS:
@@ -230,8 +229,10 @@ def _comprehended(items: Counted, has_list: bool) -> Iterator[Any]:
         reason = items.trace.decisions.unrolled.get(site)
         if reason is not None:
             items.trace.note(user_location(), f"unrolled, because {reason.why()}")
-        if count <= _FEW_ITEMS or reason is not None:
+        if reason is not None:
             return items.items()
+        if count <= _FEW_ITEMS and site not in items.trace.decisions.rolled:
+            return _sparingly(items.items(), items.trace, site, count)
         return Rolled(items, site, into).run(frame)
 
     return Waiting(items.items(), begin, has_list)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping
-from functools import reduce, wraps
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from ...errors import DTypeError, UnsupportedError
+from ...errors import DTypeError
 from ...ir.conditions import compare, either, opposite
 from ...ir.dtype import BOOL, F64, I64
 from ...ir.expr import Apply, Const, Expr
@@ -27,7 +27,7 @@ from ..values.elementwise import as_array, cast, elementwise
 from ..values.scalars import require
 from .gamma import gamma, log_gamma
 
-__all__ = ["MATH", "of_plain_numbers"]
+__all__ = ["MATH"]
 
 _PLAIN = {
     "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan",
@@ -269,28 +269,3 @@ MATH: Mapping[Callable[..., Any], Callable[..., Any]] = {
     math.pow: power,
 }
 """Functions of `math` -> ours, same signature."""
-
-
-_IN_NUMPY = {
-    **{f"a{name}": f"np.arc{name}(z)" for name in ("cos", "cosh", "sin", "sinh", "tan", "tanh")},
-    "phase": "np.angle(z)",
-    "polar": "np.abs(z) and np.angle(z)",
-    "rect": "r * np.exp(1j * phi)",
-}
-"""How NumPy spells functions of `cmath` that it calls by another name."""
-
-
-def of_plain_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of `cmath`, which raises where NumPy's give infinities: no counterpart of ours does."""
-    name = function.__name__
-
-    @wraps(function)
-    def call(*args: Any, **options: Any) -> Any:
-        if any(scalar(arg) is not None for arg in (*args, *options.values())):
-            raise UnsupportedError(
-                f"cmath.{name} of a number that only the compiled function knows is not supported",
-                fix=f"use {_IN_NUMPY.get(name, f'np.{name}(z)')}",
-            )
-        return function(*args, **options)
-
-    return call

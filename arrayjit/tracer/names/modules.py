@@ -36,9 +36,10 @@ __all__ = [
 
 
 _TAKE_PARTS = frozenset((
-    "at", "atleast_1d", "atleast_2d", "atleast_3d", "block", "broadcast_arrays", "choose", "column_stack",
-    "concat", "concatenate", "dstack", "einsum", "histogramdd", "hstack", "ix_", "meshgrid", "multi_dot",
-    "piecewise", "ravel_multi_index", "select", "stack", "trim_zeros", "vstack",
+    "at", "atleast_1d", "atleast_2d", "atleast_3d", "block", "broadcast_arrays", "broadcast_shapes",
+    "broadcast_to", "choose", "column_stack", "concat", "concatenate", "dstack", "einsum", "histogramdd",
+    "hstack", "ix_", "meshgrid", "multi_dot", "piecewise", "ravel_multi_index", "select", "stack",
+    "trim_zeros", "vstack",
 ))  # fmt: skip
 """NumPy's functions whose lists of arrays, or of numbers, are no arrays themselves."""
 

@@ -46,7 +46,9 @@ from ...frozen import slotted
 from ...settings import GET_VARIABLE, variables
 from ..functions.coordinates import traced_product
 from ..functions.mapping import Vectorized
+from ..loops.bytecode import asks_which_bool
 from ..loops.ranges import STANDING
+from ..record.deciding import know_bools
 from ..record.guards import ABSENT, FunctionGuard, NameGuard, content
 from ..record.registry import CREATION
 from ..record.resident import Resident
@@ -56,7 +58,8 @@ from ..record.tree import Opened
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_operand
 from .builtin_view import PLAIN_FUNCTIONS, Builtins, as_called
-from .mathematics import MATH, of_plain_numbers
+from .complex_mathematics import CMATH
+from .mathematics import MATH
 from .modules import ModuleView, NdarrayView, NumpyFunction, Unreadable, array_method, is_numpy
 from .objects import Objects
 from .outside import Fleeting, given_anew, outside
@@ -69,6 +72,7 @@ _HOLDING_FUNCTIONS = {
     **dict.fromkeys((staticmethod, classmethod, MethodType), "__func__"),
     _CachedFunction: "__wrapped__",
 }
+_MATHEMATICS = {**MATH, **CMATH}
 _CONTAINERS = (list, dict, set, deque)
 _FIXED = ("numpy.", f"{__name__.partition('.')[0]}.tracer.")
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type, np.generic, np.dtype)
@@ -265,10 +269,8 @@ class Namespace:
         return as_operand(array, self._trace)
 
     def _builtin(self, function: Any) -> Any:
-        if function in MATH:
-            return MATH[function]
-        if function.__module__ == "cmath":
-            return of_plain_numbers(function)
+        if function in _MATHEMATICS:
+            return _MATHEMATICS[function]
         if isinstance(function.__self__, random.Random):
             return Fleeting(f"random.{function.__name__}", "numbers")
         if is_numpy(function):
@@ -339,6 +341,8 @@ class Namespace:
         is_fixed = _is_fixed(function.__globals__)
         if not is_fixed:
             self._guards[id(function), ""] = FunctionGuard.of(function)
+        if asks_which_bool(function.__code__):
+            know_bools(self._trace, f"{function.__name__} asks by `is` which bool it is")
         named = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         cells = [self._cell(name, cell) for name, cell in named]
         names = self.globals_view(function.__globals__)

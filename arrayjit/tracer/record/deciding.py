@@ -7,10 +7,30 @@ from ...ir.dtype import I64
 from ...ir.expr import Apply, Const, Index
 from ...ir.index import Affine
 from ...ir.ops import op
+from .facts import Argument, Fact
 from .retrace import Reason, Retrace, positive, remainder
 from .trace import Trace, user_location
 
-__all__ = ["is_positive", "not_negative", "one_if_positive", "quotient", "require_decided", "rest"]
+__all__ = [
+    "is_positive",
+    "know_bools",
+    "not_negative",
+    "one_if_positive",
+    "quotient",
+    "require_decided",
+    "rest",
+]
+
+
+def know_bools(trace: Trace, what: str) -> None:
+    """Raise Retrace where arguments are Python's bools that are not compiled in yet: nothing that stands for
+    True is True."""
+    reason = Reason(what, user_location())
+    bools = (Argument(n) for n, leaf in enumerate(trace.leaves) if type(leaf) is bool)
+    bake: dict[Fact, Reason] = {fact: reason for fact in bools if fact not in trace.decisions.baked}
+    if bake:
+        trace.wanted = Retrace(bake=bake)
+        raise trace.wanted
 
 
 def is_positive(value: Affine, trace: Trace) -> bool | None:

@@ -35,7 +35,7 @@ from .fitting import Operand, check_fits, check_stored, limits, literal_of
 from .integer import SymbolicInt
 from .layout import Order, copy_order, kept_order, lies_in
 from .numbers import as_scalar
-from .rows import LISTS, Rows, rows_of, table_of
+from .rows import LISTS, Rows, columns_of, rows_of, table_of
 
 __all__ = [
     "Operand",
@@ -357,6 +357,9 @@ def _stacked(values: Sequence[Any], trace: Trace) -> Operand:
     table = table_of(values)
     if table is not None:
         return _stored(table, trace)
+    columns = columns_of(values)
+    if columns is not None:
+        return _beside(len(values), columns, trace)
     parts = [as_operand(value, trace) for value in values]
     dtype = _common_dtype(parts)
     shape = shape_of(parts[0])
@@ -382,6 +385,20 @@ def _stored(table: SymbolicArray, trace: Trace) -> SymbolicArray:
     dtype = _common_dtype([table])
     whole = trace.window(table.cells.shape, dtype)
     trace.store(whole, lambda position: operand_at(table, position, dtype))
+    return SymbolicArray(whole, trace)
+
+
+def _beside(count: int, columns: Sequence[tuple[tuple[int, ...], Any]], trace: Trace) -> SymbolicArray:
+    """A fresh array of what so many lists of one form hold, which goes place by place of that form."""
+    dtype = _common_dtype([column for _, column in columns])
+    last, column = columns[-1]
+    inner = shape_of(column)[1:]
+    whole = trace.window((count, *(n + 1 for n in last), *inner), dtype)
+    row, *axes = whole.axes
+    cells = axes[len(last) :]
+    for place, column in columns:
+        target = whole.remap((count, *inner), (row, *cells), affine((row, *place, *cells)))
+        trace.store(target, lambda position, of=column: operand_at(of, position, dtype))  # type: ignore[misc]
     return SymbolicArray(whole, trace)
 
 

@@ -13,7 +13,7 @@ from ...ir.index import Affine, Symbol
 from ..record.view import View
 from .array import SymbolicArray
 
-__all__ = ["LISTS", "MANY", "Rows", "rows_of", "runs", "table_of"]
+__all__ = ["LISTS", "MANY", "Rows", "columns_of", "rows_of", "runs", "table_of"]
 
 LISTS = (list, tuple, deque)
 """What NumPy makes an array of, item by item."""
@@ -74,6 +74,35 @@ def table_of(values: Sequence[Any]) -> SymbolicArray | None:
     while lengths:
         together = _cut(together, lengths.pop())
     return together
+
+
+def columns_of(values: Sequence[Any]) -> list[tuple[tuple[int, ...], Any]] | None:
+    """What lists of one form hold at each place of that form: an array with an axis for the lists if the
+    items there lie in rows, or the number that all of them are. None where some place holds anything else."""
+    if len(values) < MANY:
+        return None
+    columns: list[tuple[tuple[int, ...], Any]] = [((), values)]
+    while any(isinstance(items[0], LISTS) for _, items in columns):
+        if not all(isinstance(item, LISTS) for _, items in columns for item in items):
+            return None
+        lengths = {len(item) for _, items in columns for item in items}
+        if len(lengths) > 1:
+            return None
+        (length,) = lengths
+        columns = [((*at, n), [item[n] for item in items]) for at, items in columns for n in range(length)]
+    taken = [(at, _column(items)) for at, items in columns if at]
+    shapes = {column.cells.shape[1:] if type(column) is SymbolicArray else () for _, column in taken}
+    return taken if len(shapes) == 1 and all(column is not None for _, column in taken) else None
+
+
+def _column(items: list[Any]) -> Any | None:
+    """Items that lie in rows as one array; a number that all of them are, as that."""
+    rows = rows_of(items)
+    if rows is not None:
+        return rows[0].together if len(rows) == 1 else None
+    first = items[0]
+    is_number = type(first) in (bool, int, float, complex)
+    return first if is_number and len({(type(item), repr(item)) for item in items}) == 1 else None
 
 
 def _cut(array: SymbolicArray, length: int) -> SymbolicArray:
