@@ -46,7 +46,7 @@ def code(table_offset: int) -> Code:
 
 
 def _text(table_offset: int) -> str:
-    source = "".join((_TEXT, matching.TEXT, running.TEXT))
+    source = "".join((layout.declarations(), _TEXT, matching.TEXT, running.TEXT))
     numbers = {
         **layout.OFFSETS,
         **offsets(),
@@ -76,39 +76,6 @@ def _macros(source: str) -> str:
 
 
 _TEXT = """
-@rt.ndarray = external global i8
-@rt.dict = external global i8
-@rt.int = external global i8
-@rt.str = external global i8
-@rt.none = external global i8
-@rt.true = external global i8
-@rt.false = external global i8
-@rt.slow = external global i8
-declare void @Py_IncRef(ptr)
-declare void @Py_DecRef(ptr)
-declare void @PyErr_Clear()
-declare ptr @PyEval_SaveThread()
-declare void @PyEval_RestoreThread(ptr)
-declare i32 @PyContextVar_Get(ptr, ptr, ptr)
-declare ptr @PyDict_GetItemWithError(ptr, ptr)
-declare ptr @PyDict_New()
-declare i32 @PyDict_Next(ptr, ptr, ptr, ptr)
-declare i32 @PyDict_SetItem(ptr, ptr, ptr)
-declare ptr @PyList_New(i64)
-declare ptr @PyTuple_New(i64)
-declare i32 @PyUnicode_Compare(ptr, ptr)
-declare ptr @PyBool_FromLong(i64)
-declare ptr @PyFloat_FromDouble(double)
-declare ptr @PyComplex_FromDoubles(double, double)
-declare ptr @PyLong_FromLongLong(i64)
-declare i64 @PyLong_AsLongLongAndOverflow(ptr, ptr)
-declare ptr @PyObject_GenericGetAttr(ptr, ptr)
-declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
-declare ptr @PyArray_Scalar(ptr, ptr, ptr)
-declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
-declare ptr @PyArray_NewCopy(ptr, i32)
-declare i32 @PyArray_SetBaseObject(ptr, ptr)
-
 define ptr @entry.call(ptr %self, ptr %args, i64 %flags, ptr %names) {
   %missed = alloca i8
   %table = field ptr %self <TABLE>

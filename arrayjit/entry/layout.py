@@ -28,6 +28,7 @@ __all__ = [
     "WRITEABLE",
     "address_of",
     "bases_place",
+    "declarations",
     "dict_place",
     "function_fields",
     "has_dict_versions",
@@ -76,39 +77,39 @@ MOST_RANK = 64
 """Axes of an ndarray at most."""
 
 _NUMPY = {
-    "PyArray_Scalar": 60,
-    "PyArray_NewCopy": 85,
-    "PyArray_NewFromDescr": 94,
-    "PyArray_SetBaseObject": 282,
+    "PyArray_Scalar": (60, "ptr (ptr, ptr, ptr)"),
+    "PyArray_NewCopy": (85, "ptr (ptr, i32)"),
+    "PyArray_NewFromDescr": (94, "ptr (ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)"),
+    "PyArray_SetBaseObject": (282, "i32 (ptr, ptr)"),
 }
-"""Places in NumPy's table of functions, the same in 1.x and 2.x."""
+"""Places in NumPy's table of functions, the same in 1.x and 2.x, and types."""
 
 _NUMPY_ENTRIES = 283
 _NUMPY_VERSION, _NUMPY_TYPES = 0, {2: np.ndarray, 3: np.dtype}
 _FIRST_ADDRESS = 1 << 16
 _NUMPY_ABIS = (0x01000009, 0x02000000)
 
-_PYTHON = (
-    "Py_IncRef",
-    "Py_DecRef",
-    "PyErr_Clear",
-    "PyEval_SaveThread",
-    "PyEval_RestoreThread",
-    "PyContextVar_Get",
-    "PyDict_GetItemWithError",
-    "PyDict_New",
-    "PyDict_Next",
-    "PyDict_SetItem",
-    "PyList_New",
-    "PyTuple_New",
-    "PyUnicode_Compare",
-    "PyBool_FromLong",
-    "PyFloat_FromDouble",
-    "PyComplex_FromDoubles",
-    "PyLong_FromLongLong",
-    "PyObject_GenericGetAttr",
-    "PyLong_AsLongLongAndOverflow",
-)
+_PYTHON = {
+    "Py_IncRef": "void (ptr)",
+    "Py_DecRef": "void (ptr)",
+    "PyErr_Clear": "void ()",
+    "PyEval_SaveThread": "ptr ()",
+    "PyEval_RestoreThread": "void (ptr)",
+    "PyContextVar_Get": "i32 (ptr, ptr, ptr)",
+    "PyDict_GetItemWithError": "ptr (ptr, ptr)",
+    "PyDict_New": "ptr ()",
+    "PyDict_Next": "i32 (ptr, ptr, ptr, ptr)",
+    "PyDict_SetItem": "i32 (ptr, ptr, ptr)",
+    "PyList_New": "ptr (i64)",
+    "PyTuple_New": "ptr (i64)",
+    "PyUnicode_Compare": "i32 (ptr, ptr)",
+    "PyBool_FromLong": "ptr (i64)",
+    "PyFloat_FromDouble": "ptr (double)",
+    "PyComplex_FromDoubles": "ptr (double, double)",
+    "PyLong_FromLongLong": "ptr (i64)",
+    "PyObject_GenericGetAttr": "ptr (ptr, ptr)",
+    "PyLong_AsLongLongAndOverflow": "i64 (ptr, ptr)",
+}
 _OBJECTS = {
     "rt.ndarray": np.ndarray,
     "rt.dict": dict,
@@ -133,10 +134,19 @@ def symbols() -> Mapping[str, int]:
     table = _numpy_table()
     return {
         **{name: address_of(name) for name in _PYTHON},
-        **{name: table[place] for name, place in _NUMPY.items()},
+        **{name: table[place] for name, (place, _) in _NUMPY.items()},
         "PyObject_Vectorcall": address_of(_CALL),
         **{name: id(value) for name, value in _OBJECTS.items()},
     }
+
+
+def declarations() -> str:
+    """What `symbols` names, as LLVM IR declares it."""
+    numpys = {name: kind for name, (_, kind) in _NUMPY.items()}
+    kinds = {**_PYTHON, **numpys, "PyObject_Vectorcall": "ptr (ptr, ptr, i64, ptr)"}
+    functions = (kind.replace(" (", f" @{name}(") for name, kind in kinds.items())
+    objects = (f"@{name} = external global i8" for name in (*_OBJECTS, "rt.slow"))
+    return "\n".join((*objects, *(f"declare {function}" for function in functions), ""))
 
 
 @cache
@@ -312,7 +322,7 @@ def _numbers() -> Iterator[bool]:
                          (np.complex64(5 - 6j), ctypes.c_float)):  # fmt: skip
         yield complex(*(part * 2).from_address(id(number) + OFFSETS["VALUE"])) == number
     prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    scalar, number = prototype(_numpy_table()[_NUMPY["PyArray_Scalar"]]), np.array([2.5, 3.5])
+    scalar, number = prototype(_numpy_table()[_NUMPY["PyArray_Scalar"][0]]), np.array([2.5, 3.5])
     made = scalar(number.__array_interface__["data"][0], number.dtype, None)
     yield type(made) is np.float64 and made == 2.5
 

@@ -54,10 +54,9 @@ def own_memory(x: np.ndarray) -> np.ndarray:
 
 
 def into_other_dtypes(x: np.ndarray) -> Any:
-    made = {name: np.zeros((3, 4), "i4") for name in ("choose", "clip", "sums", "median", "quantile")}
+    made = {name: np.zeros((3, 4), "i4") for name in ("choose", "clip", "median", "quantile")}
     np.choose(np.zeros((3, 4), int), (x + 0.5, x), out=made["choose"])
     x.clip(1.5, 2.5, out=made["clip"], casting="unsafe")
-    np.cumulative_sum(x / 3, axis=0, out=made["sums"])
     np.nanmedian(x + 0.5, axis=0, out=made["median"][0])
     np.nanquantile(x + 0.5, 0.4, axis=0, out=made["quantile"][0])
     taken, compressed = np.zeros((2, 4), "f4"), np.zeros((2, 4), "f4")

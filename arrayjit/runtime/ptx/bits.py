@@ -13,49 +13,19 @@ from .types import Array
 
 __all__ = [
     "bit_mask",
-    "conjunction",
     "count_ones",
     "count_zeros",
-    "disjunction",
     "extract_field",
     "find_leading",
     "funnel_shift",
     "insert_field",
-    "inverse",
-    "is_zero",
     "logic",
-    "parity",
     "permute_bytes",
     "reverse",
     "shift_left",
     "shift_right",
     "sign_extend",
 ]
-
-
-def conjunction(site: Site) -> Action:
-    """`and`."""
-    return elementwise(site, np.bitwise_and, [site.type] * 2)
-
-
-def disjunction(site: Site) -> Action:
-    """`or`."""
-    return elementwise(site, np.bitwise_or, [site.type] * 2)
-
-
-def parity(site: Site) -> Action:
-    """`xor`."""
-    return elementwise(site, np.bitwise_xor, [site.type] * 2)
-
-
-def inverse(site: Site) -> Action:
-    """`not`."""
-    return elementwise(site, np.invert, [site.type])
-
-
-def is_zero(site: Site) -> Action:
-    """`cnot`: one if zero, else zero."""
-    return elementwise(site, lambda x: (x == 0).astype(x.dtype), [site.type])
 
 
 def logic(site: Site) -> Action:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .site import Action, Site
+from .site import Action, Maker, Site
 from .threads import Threads
 from .types import TYPES, Array, Type
 
-__all__ = ["elementwise", "kind_named"]
+__all__ = ["elementwise", "kind_named", "plain"]
 
 
 def kind_named(name: str, bits: int) -> Type:
@@ -36,3 +36,8 @@ def elementwise(
         store(threads, function(*(read(threads) for read in reads)))
 
     return run
+
+
+def plain(function: Callable[..., Array], count: int) -> Maker:
+    """Makes the first operand `function` of so many others, all of the instruction's type."""
+    return lambda site: elementwise(site, function, [site.type] * count)

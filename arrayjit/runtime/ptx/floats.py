@@ -8,25 +8,10 @@ import numpy as np
 
 from . import rounding
 from .elementwise import elementwise
-from .site import Action, Site
+from .site import Action, Maker, Site
 from .types import Array, Type
 
-__all__ = [
-    "absolute",
-    "add",
-    "approximation",
-    "copy_sign",
-    "divide",
-    "fused_multiply_add",
-    "maximum",
-    "minimum",
-    "mode_of",
-    "multiply",
-    "negate",
-    "reciprocal",
-    "square_root",
-    "subtract",
-]
+__all__ = ["approximation", "exact", "maximum", "minimum", "mode_of", "reciprocal", "rounded"]
 
 Rounded = Callable[..., Array]
 
@@ -55,49 +40,31 @@ def finished(site: Site, function: Callable[..., Array]) -> Callable[..., Array]
     return run
 
 
-def _computed(site: Site, count: int, function: Rounded) -> Action:
-    """`function(operands..., kind, mode)`, finished."""
-    kind, mode = site.type, mode_of(site)
-    return elementwise(
-        site, finished(site, lambda *operands: function(*operands, kind, mode)), [kind] * count
-    )
+def rounded(function: Rounded, count: int) -> Maker:
+    """Makes `function(operands..., kind, mode)` of so many operands, finished. Approximate ones are rounded
+    as the exact ones are."""
+
+    def make(site: Site) -> Action:
+        kind, mode = site.type, mode_of(site)
+        computed = finished(site, lambda *operands: function(*operands, kind, mode))
+        return elementwise(site, computed, [kind] * count)
+
+    return make
 
 
-def add(site: Site) -> Action:
-    """`add`."""
-    return _computed(site, 2, rounding.added)
+def exact(function: Callable[[Array], Array]) -> Maker:
+    """Makes `function` of one operand, which needs no rounding, finished."""
+    return lambda site: elementwise(site, finished(site, function), [site.type])
 
 
-def subtract(site: Site) -> Action:
-    """`sub`."""
-    return _computed(site, 2, lambda x, y, kind, mode: rounding.added(x, np.negative(y), kind, mode))
-
-
-def multiply(site: Site) -> Action:
-    """`mul`."""
-    return _computed(site, 2, rounding.multiplied)
-
-
-def fused_multiply_add(site: Site) -> Action:
-    """`fma`, `mad`."""
-    return _computed(site, 3, rounding.fused)
-
-
-def divide(site: Site) -> Action:
-    """`div`: the approximate ones are rounded as the exact one is."""
-    return _computed(site, 2, rounding.divided)
+_RECIPROCAL = rounded(lambda x, kind, mode: rounding.divided(np.ones_like(x), x, kind, mode), 1)
 
 
 def reciprocal(site: Site) -> Action:
     """`rcp`."""
     if site.type.name == "f64" and site.has("approx"):
         return _upper_half(site, lambda x: 1.0 / x)
-    return _computed(site, 1, lambda x, kind, mode: rounding.divided(np.ones_like(x), x, kind, mode))
-
-
-def square_root(site: Site) -> Action:
-    """`sqrt`."""
-    return _computed(site, 1, rounding.square_root)
+    return _RECIPROCAL(site)
 
 
 def _upper_half(site: Site, function: Callable[[Array], Array]) -> Action:
@@ -137,21 +104,6 @@ def approximation(site: Site) -> Action:
         return rounding.rounded(exact, np.zeros_like(exact), kind)
 
     return elementwise(site, finished(site, run), [kind])
-
-
-def absolute(site: Site) -> Action:
-    """`abs`."""
-    return elementwise(site, finished(site, np.abs), [site.type])
-
-
-def negate(site: Site) -> Action:
-    """`neg`."""
-    return elementwise(site, finished(site, np.negative), [site.type])
-
-
-def copy_sign(site: Site) -> Action:
-    """`copysign`: the second operand with the sign of the first."""
-    return elementwise(site, lambda x, y: np.copysign(y, x), [site.type] * 2)
 
 
 def minimum(site: Site) -> Action:

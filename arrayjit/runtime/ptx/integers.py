@@ -6,26 +6,22 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .elementwise import elementwise, kind_named
-from .site import Action, Site
+from .elementwise import elementwise, kind_named, plain
+from .site import Action, Maker, Site
 from .threads import Threads
 from .types import Array, unsigned
 
 __all__ = [
-    "absolute",
     "add",
-    "divide",
     "dot_product",
-    "maximum",
-    "minimum",
+    "extreme",
     "multiply",
     "multiply_24",
     "multiply_add",
     "multiply_add_24",
-    "negate",
-    "remainder",
+    "quotient",
+    "rest",
     "subtract",
-    "sum_of_differences",
 ]
 
 _U32 = np.uint64(32)
@@ -180,45 +176,15 @@ def quotient(x: Array, y: Array) -> Array:
     return np.where(y == 0, np.invert(x.dtype.type(0)), signed)
 
 
-def divide(site: Site) -> Action:
-    """`div`."""
-    return elementwise(site, quotient, [site.type] * 2)
+def rest(x: Array, y: Array) -> Array:
+    """Of a division: of the sign of the dividend, which it is where the divisor is zero."""
+    return np.where(y == 0, x, x - quotient(x, y) * y)
 
 
-def remainder(site: Site) -> Action:
-    """`rem`: of the sign of the dividend, which it is where the divisor is zero."""
-    return elementwise(site, lambda x, y: np.where(y == 0, x, x - quotient(x, y) * y), [site.type] * 2)
-
-
-def absolute(site: Site) -> Action:
-    """`abs`."""
-    return elementwise(site, np.abs, [site.type])
-
-
-def negate(site: Site) -> Action:
-    """`neg`."""
-    return elementwise(site, np.negative, [site.type])
-
-
-def _extreme(site: Site, function: Callable[[Array, Array], Array]) -> Action:
-    if site.has("relu"):
-        return elementwise(site, lambda x, y: np.maximum(function(x, y), 0), [site.type] * 2)
-    return elementwise(site, function, [site.type] * 2)
-
-
-def minimum(site: Site) -> Action:
-    """`min`."""
-    return _extreme(site, np.minimum)
-
-
-def maximum(site: Site) -> Action:
-    """`max`."""
-    return _extreme(site, np.maximum)
-
-
-def sum_of_differences(site: Site) -> Action:
-    """`sad`: `|a - b| + c`."""
-    return elementwise(site, lambda x, y, z: np.maximum(x, y) - np.minimum(x, y) + z, [site.type] * 3)
+def extreme(function: Callable[[Array, Array], Array]) -> Maker:
+    """`min`, `max`: by that function of two."""
+    of_two, bounded = plain(function, 2), plain(lambda x, y: np.maximum(function(x, y), 0), 2)
+    return lambda site: bounded(site) if site.has("relu") else of_two(site)
 
 
 def dot_product(site: Site) -> Action:

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from ...frozen import frozen
-from . import atomics, bits, comparisons, conversions, copies, floats, integers, matrices, moves, warps
-from .site import Action, Reader, Site
+from . import (
+    atomics,
+    bits,
+    comparisons,
+    conversions,
+    copies,
+    floats,
+    integers,
+    matrices,
+    moves,
+    rounding,
+    warps,
+)
+from .elementwise import plain
+from .site import Maker, Reader, Site
 from .types import TYPES
 
 __all__ = ["OPCODES", "Opcode"]
-
-Maker = Callable[[Site], Action]
 
 
 @frozen
@@ -60,13 +73,14 @@ _COPY = "async ca cg shared shared::cta global commit_group wait_group wait_all 
 _MATRIX = "sync aligned "
 _SHAPES = "m8n8k4 m16n8k4 m16n8k8 m16n8k16 m16n8k32 "
 _ORDERS = " ".join(comparisons.ORDERS)
+_FUSED = floats.rounded(rounding.fused, 3)
 
 OPCODES: dict[str, Opcode] = {
-    "abs": _row(_by_kind(integers.absolute, floats.absolute), "ftz"),
-    "add": _row(_by_kind(integers.add, floats.add), _ROUNDING + "cc"),
+    "abs": _row(_by_kind(plain(np.abs, 1), floats.exact(np.abs)), "ftz"),
+    "add": _row(_by_kind(integers.add, floats.rounded(rounding.added, 2)), _ROUNDING + "cc"),
     "activemask": _row(warps.active_mask),
     "addc": _row(integers.add, "cc"),
-    "and": _row(bits.conjunction),
+    "and": _row(plain(np.bitwise_and, 2)),
     "atom": _row(atomics.change, _ATOMIC),
     "bar.warp": _row(warps.synchronise, "warp sync", warps.last_operand),
     "bfe": _row(bits.extract_field),
@@ -75,8 +89,8 @@ OPCODES: dict[str, Opcode] = {
     "bmsk": _row(bits.bit_mask, "clamp wrap"),
     "brev": _row(bits.reverse),
     "clz": _row(bits.count_zeros),
-    "cnot": _row(bits.is_zero),
-    "copysign": _row(floats.copy_sign),
+    "cnot": _row(plain(lambda x: (x == 0).astype(x.dtype), 1)),
+    "copysign": _row(plain(lambda x, y: np.copysign(y, x), 2)),
     "cos": _row(floats.approximation, "approx ftz"),
     "cp": _row(copies.asynchronous, _COPY),
     "createpolicy": _row(moves.policy, "fractional L1"),
@@ -84,33 +98,37 @@ OPCODES: dict[str, Opcode] = {
     "cvta": _row(moves.convert_address, "to global shared local const param shared::cta"),
     "applypriority": _row(moves.nothing, "global L1"),
     "discard": _row(moves.nothing, "global L1 L2"),
-    "div": _row(_by_kind(integers.divide, floats.divide), _ROUNDING + "approx full"),
+    "div": _row(
+        _by_kind(plain(integers.quotient, 2), floats.rounded(rounding.divided, 2)), _ROUNDING + "approx full"
+    ),
     "dp2a": _row(integers.dot_product, "lo hi"),
     "dp4a": _row(integers.dot_product),
     "elect": _row(warps.elect, "sync", warps.last_operand),
     "ex2": _row(floats.approximation, "approx ftz"),
     "fence": _row(moves.fence, "sc acq_rel acquire release cta gpu sys cluster"),
-    "fma": _row(floats.fused_multiply_add, _ROUNDING + "relu"),
+    "fma": _row(_FUSED, _ROUNDING + "relu"),
     "ld": _row(moves.load, _ACCESS),
     "ldu": _row(moves.load, "global v2 v4"),
     "ldmatrix": _row(matrices.load_matrices, _MATRIX + "m8n8 x1 x2 x4 trans shared shared::cta", _all_lanes),
     "lg2": _row(floats.approximation, "approx ftz"),
     "lop3": _row(bits.logic),
-    "mad": _row(_by_kind(integers.multiply_add, floats.fused_multiply_add), _ROUNDING + "lo hi wide cc"),
+    "mad": _row(_by_kind(integers.multiply_add, _FUSED), _ROUNDING + "lo hi wide cc"),
     "mad24": _row(integers.multiply_add_24, "lo hi sat"),
     "madc": _row(integers.multiply_add, "lo hi cc"),
     "match": _row(warps.match, "any all sync", warps.last_operand),
-    "max": _row(_by_kind(integers.maximum, floats.maximum), "ftz NaN xorsign abs relu"),
+    "max": _row(_by_kind(integers.extreme(np.maximum), floats.maximum), "ftz NaN xorsign abs relu"),
     "membar": _row(moves.fence, "cta gl sys"),
-    "min": _row(_by_kind(integers.minimum, floats.minimum), "ftz NaN xorsign abs relu"),
+    "min": _row(_by_kind(integers.extreme(np.minimum), floats.minimum), "ftz NaN xorsign abs relu"),
     "mma": _row(matrices.multiply_accumulate, _MATRIX + _SHAPES + "row col tf32 satfinite", _all_lanes),
     "mov": _row(moves.move),
-    "mul": _row(_by_kind(integers.multiply, floats.multiply), _ROUNDING + "lo hi wide"),
+    "mul": _row(
+        _by_kind(integers.multiply, floats.rounded(rounding.multiplied, 2)), _ROUNDING + "lo hi wide"
+    ),
     "mul24": _row(integers.multiply_24, "lo hi"),
     "nanosleep": _row(moves.nothing),
-    "neg": _row(_by_kind(integers.negate, floats.negate), "ftz"),
-    "not": _row(bits.inverse),
-    "or": _row(bits.disjunction),
+    "neg": _row(_by_kind(plain(np.negative, 1), floats.exact(np.negative)), "ftz"),
+    "not": _row(plain(np.invert, 1)),
+    "or": _row(plain(np.bitwise_or, 2)),
     "popc": _row(bits.count_ones),
     "prefetch": _row(
         moves.nothing, "global local const param L1 L2 L2::evict_last L2::evict_normal tensormap"
@@ -120,9 +138,9 @@ OPCODES: dict[str, Opcode] = {
     "rcp": _row(floats.reciprocal, _ROUNDING + "approx"),
     "red": _row(atomics.change_silently, _ATOMIC),
     "redux": _row(warps.reduce, "sync add min max and or xor", warps.last_operand),
-    "rem": _row(integers.remainder),
+    "rem": _row(plain(integers.rest, 2)),
     "rsqrt": _row(floats.approximation, "approx ftz"),
-    "sad": _row(integers.sum_of_differences),
+    "sad": _row(plain(lambda x, y, z: np.maximum(x, y) - np.minimum(x, y) + z, 3)),
     "selp": _row(comparisons.choose),
     "set": _row(comparisons.set_register, _ORDERS + " and or xor ftz"),
     "setp": _row(comparisons.set_predicate, _ORDERS + " and or xor ftz"),
@@ -132,14 +150,14 @@ OPCODES: dict[str, Opcode] = {
     "shr": _row(bits.shift_right),
     "sin": _row(floats.approximation, "approx ftz"),
     "slct": _row(comparisons.choose_by_sign, "ftz"),
-    "sqrt": _row(floats.square_root, _ROUNDING + "approx"),
+    "sqrt": _row(floats.rounded(rounding.square_root, 1), _ROUNDING + "approx"),
     "st": _row(moves.store, _ACCESS),
-    "sub": _row(_by_kind(integers.subtract, floats.subtract), _ROUNDING + "cc"),
+    "sub": _row(_by_kind(integers.subtract, floats.rounded(rounding.subtracted, 2)), _ROUNDING + "cc"),
     "subc": _row(integers.subtract, "cc"),
     "szext": _row(bits.sign_extend, "clamp wrap"),
     "tanh": _row(floats.approximation, "approx"),
     "testp": _row(comparisons.is_of_class, "finite infinite number notanumber normal subnormal"),
     "vote": _row(warps.vote, "sync all any uni ballot", warps.last_operand),
-    "xor": _row(bits.parity),
+    "xor": _row(plain(np.bitwise_xor, 2)),
     "isspacep": _row(moves.is_in_space, "global shared local const param shared::cta"),
 }

@@ -28,6 +28,7 @@ __all__ = [
     "rounded",
     "saturated",
     "square_root",
+    "subtracted",
     "two_sum",
 ]
 
@@ -144,6 +145,11 @@ def added(x: Array, y: Array, kind: Type, mode: str) -> Array:
         return _as_kind(x + y, kind)
     high, low = two_sum(x.astype(np.float64), y.astype(np.float64))
     return _signed_zero(rounded(high, low, kind, mode), x, y, mode)
+
+
+def subtracted(x: Array, y: Array, kind: Type, mode: str) -> Array:
+    """`x - y`."""
+    return added(x, np.negative(y), kind, mode)
 
 
 def multiplied(x: Array, y: Array, kind: Type, mode: str) -> Array:

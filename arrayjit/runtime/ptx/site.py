@@ -14,7 +14,7 @@ from .module import Address, Instruction, Number, Operand, Pair, Vector, Word
 from .threads import SPECIAL, Threads
 from .types import TYPES, Array, Type, unsigned
 
-__all__ = ["Action", "Names", "Reader", "Site", "Writer"]
+__all__ = ["Action", "Maker", "Names", "Reader", "Site", "Writer"]
 
 Action = Callable[[Threads], None]
 Reader = Callable[[Threads], Array]
@@ -163,6 +163,10 @@ class Site:
         base = self.read(start, f"u{bits}")
         added = np.uint64(offset % (1 << 64))
         return space, lambda threads: np.broadcast_to(base(threads).astype(np.uint64) + added, threads.count)
+
+
+Maker = Callable[[Site], Action]
+"""Decodes an instruction."""
 
 
 def _constant(value: Array) -> Reader:

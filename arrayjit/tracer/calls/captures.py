@@ -10,7 +10,7 @@ from ...ir.tensor import Tensor
 from ...ir.walk import storages_read
 from ..record.foreign import needs_copy
 from ..record.resident import layout_of
-from ..record.trace import Trace, user_location
+from ..record.trace import Trace
 from ..values.array import SymbolicArray
 from .binding import CapturedSource
 from .parameters import may_overlap_itself
@@ -33,7 +33,6 @@ def captured_sources(trace: Trace) -> Iterator[CapturedSource]:
         if written and may_overlap_itself(layout):
             raise UnsupportedError(
                 "an array is written whose elements may share memory with one another",
-                loc=user_location(),
                 fix="write into a copy of it",
             )
         yield CapturedSource(array, needs_copy(layout), written)

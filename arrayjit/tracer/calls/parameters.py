@@ -16,7 +16,7 @@ from ...ir.tensor import Tensor
 from ..record.facts import Argument, Fact, Positive, Remainder
 from ..record.foreign import needs_copy
 from ..record.resident import layout_of
-from ..record.trace import Trace, tensor_like, user_location
+from ..record.trace import Trace, tensor_like
 from ..record.tree import Opened, Static, Structure, flatten, paths, seen_through, statics, unflatten
 from ..record.view import View
 from ..values.array import SymbolicArray
@@ -140,7 +140,6 @@ class Arguments:
             if written and tensor in self._unwritable:
                 raise UnsupportedError(
                     f"argument {tensor.label} is written, but {self._unwritable[tensor]}",
-                    loc=user_location(),
                     fix="pass a copy of it",
                 )
             result.append((tensor, "update" if written else "read", _marked(source, written)))
@@ -308,16 +307,13 @@ def _element_type(leaf: Any, label: str) -> DType:
     if isinstance(leaf, np.ndarray) and type(leaf) not in (np.ndarray, np.memmap):
         raise UnsupportedError(
             f"argument {label} is a {type(leaf).__name__}, a subclass of ndarray that is not supported",
-            loc=user_location(),
             fix="pass np.asarray(...) of it",
         )
     dtype = np.dtype(type(leaf)) if type(leaf) in PYTHON_SCALARS else leaf.dtype
     try:
         return of_any_order(dtype)
     except DTypeError as error:
-        raise DTypeError(
-            f"argument {label}: {error.what}", loc=user_location(), details=error.details, fix=error.fix
-        ) from None
+        raise DTypeError(f"argument {label}: {error.what}", details=error.details, fix=error.fix) from None
 
 
 def _marked(source: Source, written: bool) -> Source:

@@ -17,7 +17,7 @@ from ...ir.expr import Apply, Expr, literal
 from ...ir.index import Affine
 from ...ir.ops import op
 from ..record.registry import implements, method
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, broadcast, cast, elementwise, laid, operand_at
 from ..values.extents import agree, known_number, numbers, product, same_shape, shape_text
@@ -95,7 +95,6 @@ def matmul(
             raise ShapeError(
                 f"matmul: Input operand {number} does not have enough dimensions (has 0, gufunc core with "
                 "signature (n?,k),(k,m?)->(n?,m?) requires 1)",
-                loc=user_location(),
                 fix="use * to multiply by a number",
             )
     rows: Labels = ["row"] if left.ndim > 1 else []
@@ -139,7 +138,6 @@ def _require_axes(
             raise ShapeError(
                 f"{name}: Input operand {number} does not have enough dimensions (has {array.ndim}, gufunc "
                 f"core with signature {signature} requires {least})",
-                loc=user_location(),
                 details=(describe(array),),
                 fix="give the operand the axes, or use np.dot",
             )
@@ -151,11 +149,7 @@ def _require_equal(first: Affine, second: Affine, name: str, signature: str) -> 
         f"{signature} (size {second} is different from {first})"
     )
     if not agree(first, second, words):
-        raise ShapeError(
-            words,
-            loc=user_location(),
-            fix="make the inner dimensions equal, for example by transposing an operand",
-        )
+        raise ShapeError(words, fix="make the inner dimensions equal, for example by transposing an operand")
 
 
 def _batched(
@@ -177,7 +171,6 @@ def _batched(
         raise ShapeError(
             "operands could not be broadcast together with remapped shapes [original->remapped]: "
             f"{shape_text(operands[0].cells.shape)} and {shape_text(operands[1].cells.shape)}",
-            loc=user_location(),
             fix="make the leading dimensions equal, or 1",
         ) from None
     ranks = max(len(shape) for shape in leading)
@@ -206,7 +199,6 @@ def _stored_alike(out: Any, result: SymbolicArray) -> SymbolicArray:
             words = "output array is not acceptable (must have the right datatype, number of dimensions, "
             raise ShapeError(
                 words + "and be a C-Array)",
-                loc=user_location(),
                 details=(describe(target),),
                 fix="pass a contiguous out= array of the result's dtype and shape",
             )
@@ -223,7 +215,7 @@ def _require_aligned(left: SymbolicArray, right: SymbolicArray, axis: int) -> No
     )
     if not agree(first, second, words):
         fix = "make the inner dimensions equal, for example by transposing an operand"
-        raise ShapeError(words, loc=user_location(), fix=fix)
+        raise ShapeError(words, fix=fix)
 
 
 def _summed_axes(
@@ -262,18 +254,6 @@ def outer(a: Any, b: Any, out: Any = None) -> SymbolicArray:
     )
 
 
-@implements(np.linalg.outer)
-def outer_of_vectors(x1: Any, x2: Any, /) -> SymbolicArray:
-    left, right = arrays_of((x1, x2))
-    if left.ndim != 1 or right.ndim != 1:
-        raise ShapeError(
-            f"Input arrays must be one-dimensional, but they are {left.ndim}- and {right.ndim}-dimensional",
-            loc=user_location(),
-            fix="use np.outer, which flattens",
-        )
-    return outer(left, right)
-
-
 @implements(np.tensordot, np.linalg.tensordot)
 def tensordot(a: Any, b: Any, axes: Any = 2) -> SymbolicArray:
     left, right = as_array(a), as_array(b)
@@ -284,7 +264,6 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> SymbolicArray:
     if any(axis < 0 for axis in left_axes) or any(axis >= right.ndim for axis in right_axes):
         raise IndexOutOfRange(
             f"{axes} axes to sum over are more than an array has",
-            loc=user_location(),
             details=(describe(left), describe(right)),
             fix="sum over axes that both arrays have",
         )
@@ -294,7 +273,6 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> SymbolicArray:
     if not same_shape(first, second, words):
         raise ShapeError(
             words,
-            loc=user_location(),
             details=(f"{describe(left)} over {left_axes}", f"{describe(right)} over {right_axes}"),
             fix="sum over axes of equal sizes",
         )
@@ -312,11 +290,6 @@ def trace(
     a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
 ) -> SymbolicArray:
     return reduce_array(op("add"), diagonal(a, offset, axis1, axis2), -1, dtype, out)
-
-
-@implements(np.linalg.trace)
-def matrix_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> SymbolicArray:
-    return trace(x, offset, -2, -1, dtype)
 
 
 @implements(np.kron)
@@ -365,18 +338,6 @@ def cross(
     return laid(stack(parts, along), (*(axis for axis in range(rank) if axis != along), along))
 
 
-@implements(np.linalg.cross)
-def cross_in_space(x1: Any, x2: Any, /, *, axis: int = -1) -> SymbolicArray:
-    left, right = as_array(x1), as_array(x2)
-    sizes = _components(moveaxis(left, axis, -1), moveaxis(right, axis, -1))
-    if sizes != (3, 3):
-        words = (
-            "Both input arrays must be (arrays of) 3-dimensional vectors, but they are {} and {} dimensional"
-        )
-        _refuse_vectors(f"{words} instead.".format(*sizes), left, right)
-    return cross(left, right, axis=axis)
-
-
 def _components(*vectors: SymbolicArray) -> tuple[int, ...]:
     extents = [vector.cells.shape[-1] for vector in vectors]
     return tuple(numbers(extents, "how many components vectors have"))
@@ -400,7 +361,7 @@ def _component(
 
 def _refuse_vectors(words: str, *vectors: SymbolicArray) -> NoReturn:
     details = tuple(map(describe, vectors))
-    raise ShapeError(words, loc=user_location(), details=details, fix="pass vectors of 3 components")
+    raise ShapeError(words, details=details, fix="pass vectors of 3 components")
 
 
 @implements(np.linalg.multi_dot)
@@ -408,7 +369,7 @@ def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> SymbolicArray:
     """Products in the order that needs the fewest multiplications."""
     operands = arrays_of(arrays)
     if len(operands) < 2:
-        raise ShapeError("Expecting at least two arrays.", loc=user_location(), fix="pass two or more arrays")
+        raise ShapeError("Expecting at least two arrays.", fix="pass two or more arrays")
     first, last = operands[0].ndim, operands[-1].ndim
     if first == 1:
         operands[0] = insert_axes(operands[0], (0,))
@@ -426,7 +387,6 @@ def _require_matrices(operands: Sequence[SymbolicArray]) -> None:
         if operand.ndim != 2:
             raise LinearAlgebraError(
                 f"{operand.ndim}-dimensional array given. Array must be two-dimensional",
-                loc=user_location(),
                 details=(describe(operand),),
                 fix="pass matrices; only the first and the last may be vectors",
             )

@@ -22,7 +22,7 @@ from ..loops.loops import UNROLLED, Counted, Once
 from ..loops.ranges import counted
 from ..record.deciding import not_negative
 from ..record.registry import creates, implements, method
-from ..record.trace import Trace, current_trace, user_location
+from ..record.trace import Trace, current_trace
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, as_operand, as_stored, cast, copy, elementwise
 from ..values.extents import ZERO, product
@@ -132,7 +132,6 @@ def _require_number(operand: Operand) -> None:
     if type(operand) is SymbolicArray and operand.ndim:
         raise NumberError(
             "Error setting single item of array.",
-            loc=user_location(),
             details=(describe(operand),),
             fix="store a number, for example value[0]",
         )
@@ -185,7 +184,6 @@ def _few(places: Places) -> Any:
 def nditer(*args: Any, **kwargs: Any) -> NoReturn:
     raise UnsupportedError(
         "np.nditer is not supported in a jitted function",
-        loc=user_location(),
         fix="use whole arrays, or a loop: for i, j in np.ndindex(x.shape)",
     )
 

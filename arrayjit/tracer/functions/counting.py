@@ -17,7 +17,7 @@ from ..indices.indexing import setitem
 from ..indices.keys import Many
 from ..indices.scatter import scatter
 from ..record.registry import implements
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, cast, elementwise
 from ..values.extents import ZERO, is_at_least, numbers, same_shape
@@ -53,13 +53,12 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> SymbolicArra
     held = np.iinfo(np.uint8) if array.element_type is BOOL else np.iinfo(array.dtype)
     if length < 0:
         words, fix = "'minlength' must not be negative", "give 0 or more"
-        raise ShapeError(words, loc=user_location(), fix=fix)
+        raise ShapeError(words, fix=fix)
     is_open = length == 0
     length = held.max + 1 if is_open else length
     if is_open and held.max > _MOST_COUNTED:
         raise UnsupportedError(
             "np.bincount without minlength= gives an array whose length depends on values",
-            loc=user_location(),
             details=(describe(array),),
             fix="pass minlength=, the length of the result",
         )
@@ -95,7 +94,7 @@ def _counted(array: SymbolicArray, weights: Any) -> SymbolicArray:
 def _require_same_shape(weights: SymbolicArray, array: SymbolicArray, words: str) -> None:
     if not same_shape(weights.cells.shape, array.cells.shape, words):
         details = (describe(array), describe(weights))
-        raise ShapeError(words, loc=user_location(), details=details, fix="give one weight for each number")
+        raise ShapeError(words, details=details, fix="give one weight for each number")
 
 
 def _tally(numbers: Any, added: SymbolicArray, length: int) -> Any:
@@ -181,7 +180,7 @@ def histogramdd(
     words = "{} must have one entry per dimension of the sample"
     for name, entries in (("bins", each), ("range", rows_of if range is None else range)):
         if len(entries) != len(rows_of):
-            raise ShapeError(words.format(name), loc=user_location(), fix=f"give {len(rows_of)} of them")
+            raise ShapeError(words.format(name), fix=f"give {len(rows_of)} of them")
     return _joint(rows_of, each, range, density, weights)
 
 
@@ -197,7 +196,7 @@ def _values_of(sample: Any) -> list[SymbolicArray]:
             (describe(array),),
             "pass a row for each sample, or a list of an array for each dimension",
         )
-        raise ShapeError(words, loc=user_location(), details=details, fix=fix)
+        raise ShapeError(words, details=details, fix=fix)
     rows: Any = array if is_listed else array.T
     (count,) = numbers(rows.cells.shape[:1], "the number of values that each sample has")
     return [rows[axis] for axis in builtins.range(count)]
@@ -232,7 +231,7 @@ def _looked_up(values: SymbolicArray, bins: Any, range: Any) -> tuple[Any, Any, 
         return _bins_between(values, as_array(bins))
     count = operator.index(bins)
     if count < 1:
-        raise ShapeError("`bins` must be positive, when an integer", loc=user_location(), fix="use bins=10")
+        raise ShapeError("`bins` must be positive, when an integer", fix="use bins=10")
     first, last = _outer_edges(values, range)
     return _bins_between(values, linspace(first, last, count + 1))
 
@@ -240,7 +239,7 @@ def _looked_up(values: SymbolicArray, bins: Any, range: Any) -> tuple[Any, Any, 
 def _equal_bins(values: Any, count: int, range: Any) -> tuple[Any, SymbolicArray, SymbolicArray]:
     """The edges of bins of one width, the bin of each value (0 for others), and whether it lies in one."""
     if count < 1:
-        raise ShapeError("`bins` must be positive, when an integer", loc=user_location(), fix="use bins=10")
+        raise ShapeError("`bins` must be positive, when an integer", fix="use bins=10")
     first, last = _outer_edges(values, range)
     kind = common_dtype(first, last, values)
     kind = F64 if kind.is_integer else kind

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import wraps
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -53,11 +54,26 @@ from .operands import (
 from .reshaping import flat
 from .shaping import broadcast_to, insert_axes
 
-__all__ = ["arange", "array", "constant_of", "counted", "filled", "full", "zeros"]
+__all__ = ["arange", "array", "constant_of", "counted", "filled", "full", "makes", "zeros"]
 
-_FIX = "leave the argument out"
+Function = TypeVar("Function", bound=Callable[..., Any])
 # Ranges up to this length are also known while tracing, so that their elements can be indices.
 _KNOWN_LENGTH = 1 << 16
+
+
+def makes(*functions: Any) -> Callable[[Function], Function]:
+    """Register a function that makes arrays for calls of NumPy's. `device=` and `like=` are not traced."""
+    name = f"np.{functions[0].__name__}"
+
+    def register(function: Function) -> Function:
+        @wraps(function)
+        def making(*args: Any, device: Any = None, like: Any = None, **options: Any) -> Any:
+            refuse(name, "leave the argument out", device=device, like=like)
+            return function(*args, **options)
+
+        return creates(*functions)(making)  # type: ignore[return-value]
+
+    return register
 
 
 def filled(
@@ -70,29 +86,20 @@ def filled(
     return SymbolicArray(view, trace)
 
 
-@creates(np.zeros)
-def zeros(
-    shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
-) -> SymbolicArray:
-    refuse("np.zeros", _FIX, device=device, like=like)
+@makes(np.zeros)
+def zeros(shape: Any, dtype: Any = float, order: str = "C") -> SymbolicArray:
     extents = shape_of(shape)
     return filled(extents, 0, element_type(dtype, F64), shape_order(len(extents), order))
 
 
-@creates(np.ones)
-def ones(
-    shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
-) -> SymbolicArray:
-    refuse("np.ones", _FIX, device=device, like=like)
+@makes(np.ones)
+def ones(shape: Any, dtype: Any = None, order: str = "C") -> SymbolicArray:
     extents = shape_of(shape)
     return filled(extents, 1, element_type(dtype, F64), shape_order(len(extents), order))
 
 
-@creates(np.empty)
-def empty(
-    shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
-) -> SymbolicArray:
-    refuse("np.empty", _FIX, device=device, like=like)
+@makes(np.empty)
+def empty(shape: Any, dtype: Any = float, order: str = "C") -> SymbolicArray:
     extents = shape_of(shape)
     return unwritten(extents, element_type(dtype, F64), "empty", shape_order(len(extents), order))
 
@@ -110,18 +117,9 @@ def ndarray(
     return empty(shape, dtype, order or "C")
 
 
-@creates(np.full)
 @implements(np.full)
-def full(
-    shape: Any,
-    fill_value: Any,
-    dtype: Any = None,
-    order: str = "C",
-    *,
-    device: Any = None,
-    like: Any = None,
-) -> SymbolicArray:
-    refuse("np.full", _FIX, device=device, like=like)
+@makes(np.full)
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C") -> SymbolicArray:
     extents = shape_of(shape)
     return _full(extents, fill_value, dtype, shape_order(len(extents), order))
 
@@ -199,19 +197,10 @@ def _like(
     return result
 
 
-@creates(np.arange)
-def arange(
-    start: Any = None,
-    stop: Any = None,
-    step: Any = None,
-    dtype: Any = None,
-    *,
-    device: Any = None,
-    like: Any = None,
-) -> SymbolicArray:
-    refuse("np.arange", _FIX, device=device, like=like)
+@makes(np.arange)
+def arange(start: Any = None, stop: Any = None, step: Any = None, dtype: Any = None) -> SymbolicArray:
     if start is None and stop is None:
-        raise DTypeError("arange() requires stop to be specified.", loc=user_location(), fix="pass stop")
+        raise DTypeError("arange() requires stop to be specified.", fix="pass stop")
     first, last = (0 if start is None else start, stop) if stop is not None else (0, start)
     stride = 1 if step is None else step
     if is_traced((first, last, stride)):
@@ -222,7 +211,7 @@ def arange(
     length = _length_of((last - first) / stride, first == last)
     if kind is BOOL and length > 2:
         words = "arange() is only supported for booleans when the result has at most length 2."
-        raise DTypeError(words, loc=user_location(), fix="use np.arange(n) != 0")
+        raise DTypeError(words, fix="use np.arange(n) != 0")
     # NumPy stores the first two numbers in the dtype and continues by their difference.
     numbers = np.array([first, first + (stride if length > 1 else 0)]).astype(kind.numpy)
     return _progression(length, kind, numbers)
@@ -242,8 +231,8 @@ def _no_range(*numbers: Any) -> UserError:
     """NumPy divides by the step, which raises an exception if none of the numbers is its own."""
     fix = "use a step that is not 0"
     if any(isinstance(number, np.generic) for number in numbers):
-        return ShapeError("Maximum allowed size exceeded", loc=user_location(), fix=fix)
-    return DivisionByZero("division by zero", loc=user_location(), fix=fix)
+        return ShapeError("Maximum allowed size exceeded", fix=fix)
+    return DivisionByZero("division by zero", fix=fix)
 
 
 def _traced_range(first: Any, last: Any, stride: Any, dtype: Any) -> SymbolicArray:
@@ -329,7 +318,7 @@ def _ahead(count: Affine, begin: float, step: float, dtype: DType) -> Expr:
     return one_of(is_first, constant(begin, dtype), number)
 
 
-@creates(np.array)
+@makes(np.array)
 def array(
     object: Any,
     dtype: Any = None,
@@ -339,20 +328,14 @@ def array(
     subok: bool = False,
     ndmin: int = 0,
     ndmax: int = 0,
-    like: Any = None,
 ) -> SymbolicArray:
-    refuse("np.array", _FIX, like=like)
     order = order_named(order, "K")
     result = _as_typed(object, dtype, order)
     is_fit, asked = is_laid_out(result.cells, order), result
     if order == "A" or copy is False:
         result.record.layouts.require_numpys(result.cells)
     if copy is False and not (is_fit and result is object):
-        raise ShapeError(
-            "Unable to avoid copy while creating an array as requested.",
-            loc=user_location(),
-            fix="use np.asarray",
-        )
+        raise ShapeError("Unable to avoid copy while creating an array as requested.", fix="use np.asarray")
     is_users = result is object or type(object) in (np.ndarray, np.memmap)
     if not is_fit or (copy is True and is_users):
         result = _fresh(result, result.element_type, order)
@@ -361,18 +344,9 @@ def array(
     return insert_axes(result, range(ndmin - result.ndim)) if ndmin > result.ndim else result
 
 
-@creates(np.asarray, np.asanyarray)
-def asarray(
-    a: Any,
-    dtype: Any = None,
-    order: Any = None,
-    *,
-    device: Any = None,
-    copy: Any = None,
-    like: Any = None,
-) -> SymbolicArray:
+@makes(np.asarray, np.asanyarray)
+def asarray(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None) -> SymbolicArray:
     """The array itself where it is one of that dtype: no copy, as in NumPy."""
-    refuse("np.asarray", _FIX, device=device, like=like)
     return array(a, dtype, copy=copy, order=order)
 
 
@@ -384,14 +358,14 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> SymbolicA
     return result
 
 
-@creates(np.ascontiguousarray)
-def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> SymbolicArray:
-    return array(a, dtype, copy=None, order="C", ndmin=1, like=like)
+@makes(np.ascontiguousarray)
+def ascontiguousarray(a: Any, dtype: Any = None) -> SymbolicArray:
+    return array(a, dtype, copy=None, order="C", ndmin=1)
 
 
-@creates(np.asfortranarray)
-def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> SymbolicArray:
-    return array(a, dtype, copy=None, order="F", ndmin=1, like=like)
+@makes(np.asfortranarray)
+def asfortranarray(a: Any, dtype: Any = None) -> SymbolicArray:
+    return array(a, dtype, copy=None, order="F", ndmin=1)
 
 
 def _as_typed(value: Any, dtype: Any, order: str) -> SymbolicArray:
@@ -443,7 +417,6 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     if not np.can_cast(given, target.dtype, casting):  # type: ignore[arg-type]
         raise DTypeError(
             f"Cannot cast array data from {given!r} to {target.dtype!r} according to the rule '{casting}'",
-            loc=user_location(),
             fix="pass casting='unsafe'",
         )
     if type(source) in (float, complex):
@@ -471,9 +444,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
 @creates(np.meshgrid)
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
     if indexing not in ("xy", "ij"):
-        raise ShapeError(
-            "Valid values for `indexing` are 'xy' and 'ij'.", loc=user_location(), fix="use 'xy' or 'ij'"
-        )
+        raise ShapeError("Valid values for `indexing` are 'xy' and 'ij'.", fix="use 'xy' or 'ij'")
     parts = [flat(part) for part in arrays_of(xi)]
     order = list(range(len(parts)))
     if indexing == "xy" and len(parts) > 1:
@@ -509,21 +480,12 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     return result
 
 
-@creates(np.fromiter)
-def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> SymbolicArray:
-    refuse("np.fromiter", _FIX, like=like)
+@makes(np.fromiter)
+def fromiter(iter: Any, dtype: Any, count: int = -1) -> SymbolicArray:
     items = list(iter if count < 0 else islice(iter, count))
     if len(items) < count:
         raise ShapeError(
             f"iterator too short: Expected {count} but iterator had only {len(items)} items.",
-            loc=user_location(),
             fix="leave out the count, or lower it",
         )
     return array(items, dtype)
-
-
-@creates(np.fromfunction)
-def fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = None, **kwargs: Any) -> Any:
-    refuse("np.fromfunction", _FIX, like=like)
-    grid = indices(shape, dtype)
-    return function(*(getitem(grid, axis) for axis in range(grid.shape[0])), **kwargs)

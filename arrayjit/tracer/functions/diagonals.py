@@ -14,54 +14,33 @@ from ...ir.expr import Apply, Expr, Index, convert
 from ...ir.index import Affine
 from ...ir.ops import op
 from ..indices.indexing import getitem, setitem
-from ..record.registry import creates, implements
-from ..record.trace import current_trace, user_location
+from ..record.registry import implements
+from ..record.trace import current_trace
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, elementwise
 from ..values.extents import ONE, agree, is_at_least, lesser, numbers
 from ..values.integer import python_int
 from ..values.numbers import integer_of
-from .creation import counted, filled
-from .operands import element_type, refuse, remapped, shape_of
+from .creation import counted, filled, makes
+from .operands import element_type, remapped, shape_of
 from .reshaping import flat
 from .shaping import diagonal
 
 __all__: list[str] = []
 
-_FIX = "leave the argument out"
 
-
-@creates(np.eye)
-def eye(
-    N: Any,  # noqa: N803
-    M: Any = None,  # noqa: N803
-    k: int = 0,
-    dtype: Any = float,
-    order: str = "C",
-    *,
-    device: Any = None,
-    like: Any = None,
-) -> SymbolicArray:
-    refuse("np.eye", _FIX, device=device, like=like)
+@makes(np.eye)
+def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = float, order: str = "C") -> SymbolicArray:  # noqa: N803
     return _by_diagonal("equal", N, M, k, dtype)
 
 
-@creates(np.identity)
-def identity(n: Any, dtype: Any = None, *, like: Any = None) -> SymbolicArray:
-    refuse("np.identity", _FIX, like=like)
+@makes(np.identity)
+def identity(n: Any, dtype: Any = None) -> SymbolicArray:
     return _by_diagonal("equal", n, n, 0, dtype)
 
 
-@creates(np.tri)
-def tri(
-    N: Any,  # noqa: N803
-    M: Any = None,  # noqa: N803
-    k: int = 0,
-    dtype: Any = float,
-    *,
-    like: Any = None,
-) -> SymbolicArray:
-    refuse("np.tri", _FIX, like=like)
+@makes(np.tri)
+def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = float) -> SymbolicArray:  # noqa: N803
     return _by_diagonal("less_equal", N, M, k, dtype)
 
 
@@ -86,7 +65,7 @@ def diag(v: Any, k: int = 0) -> SymbolicArray:
     if given.ndim == 2:
         return diagonal(given, k)
     if given.ndim != 1:
-        raise ShapeError("Input must be 1- or 2-d.", loc=user_location(), fix="use np.diagonal")
+        raise ShapeError("Input must be 1- or 2-d.", fix="use np.diagonal")
     k = operator.index(k)
     size = given.cells.shape[0] + abs(k)
     result = filled((size, size), 0, given.element_type)
@@ -106,11 +85,11 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     """Numbers of an array are taken in turns, as `a.flat` does."""
     target = as_array(a)
     if target.ndim < 2:
-        raise ShapeError("array must be at least 2-d", loc=user_location(), fix="use a matrix")
+        raise ShapeError("array must be at least 2-d", fix="use a matrix")
     first, *others = target.cells.shape
     words = "All dimensions of input must be of equal length"
     if target.ndim > 2 and not all(agree(first, other, words) for other in others):
-        raise ShapeError(words, loc=user_location(), details=(describe(target),), fix="use a matrix")
+        raise ShapeError(words, details=(describe(target),), fix="use a matrix")
     size = reduce(lesser, others, first)
     if wrap and target.ndim == 2 and not is_at_least(others[0] - first, 0):
         rows, columns = numbers(target.cells.shape, "a shape whose diagonal is wrapped")

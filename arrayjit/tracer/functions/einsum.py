@@ -14,7 +14,6 @@ from ...ir.dtype import DType
 from ...ir.index import Affine
 from ...ir.ops import op
 from ..record.registry import implements
-from ..record.trace import user_location
 from ..values.array import SymbolicArray
 from ..values.elementwise import elementwise
 from ..values.extents import ONE, agree
@@ -60,7 +59,6 @@ def _letters(axes: Sequence[Any]) -> str:
     if not all(axis is Ellipsis or 0 <= axis < len(ascii_letters) for axis in axes):
         raise ShapeError(
             f"einsum: subscript is not within the valid range [0, {len(ascii_letters)})",
-            loc=user_location(),
             fix="number the axes from 0",
         )
     in_order = ascii_uppercase + ascii_lowercase
@@ -126,7 +124,7 @@ def _completed(term: str, array: SymbolicArray, subscripts: str) -> str:
 
 
 def _malformed(what: str, subscripts: str, fix: str) -> ShapeError:
-    return ShapeError(what, loc=user_location(), details=(f"in {subscripts!r}",), fix=fix)
+    return ShapeError(what, details=(f"in {subscripts!r}",), fix=fix)
 
 
 def _check_extents(arrays: Sequence[SymbolicArray], terms: Sequence[str]) -> None:
@@ -139,7 +137,7 @@ def _check_extents(arrays: Sequence[SymbolicArray], terms: Sequence[str]) -> Non
             fits = ONE in (known, extent) or agree(known, extent, words)
             if not (fits and agree(own.setdefault(label, extent), extent, words)):
                 fix = "give axes of the same label the same size"
-                raise ShapeError(words, loc=user_location(), fix=fix)
+                raise ShapeError(words, fix=fix)
             extents[label] = extent if known == ONE else known
 
 

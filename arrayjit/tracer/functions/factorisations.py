@@ -17,7 +17,7 @@ import numpy as np
 from ...errors import DTypeError, LinearAlgebraError, ShapeError
 from ...ir.dtype import F16
 from ..record.registry import implements
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array
 from ..values.extents import agree
@@ -73,7 +73,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     if a.size != count**2:
         words = "Input arrays must satisfy the requirement prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim])"
         fix = "pass an array that stands for a square matrix"
-        raise LinearAlgebraError(words, loc=user_location(), fix=fix)
+        raise LinearAlgebraError(words, fix=fix)
     return np.linalg.solve(a.reshape(count, count), b.ravel()).reshape(shape)
 
 
@@ -355,7 +355,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     """By Householder's reflections, with LAPACK's signs."""
     (matrices,) = floats_of(a)
     if mode not in ("reduced", "complete", "r"):
-        raise ShapeError(f"Unrecognized mode '{mode}'", loc=user_location(), fix="use mode='reduced'")
+        raise ShapeError(f"Unrecognized mode '{mode}'", fix="use mode='reduced'")
     require_matrices(matrices)
     rows, columns = matrices.shape[-2:]
     kept = rows if mode == "complete" else min(rows, columns)
@@ -436,7 +436,6 @@ def floats_of(*given: Any) -> tuple[SymbolicArray, ...]:
         if array.element_type is F16:
             raise DTypeError(
                 "array type float16 is unsupported in linalg",
-                loc=user_location(),
                 details=(describe(array),),
                 fix="convert it first: x.astype(np.float32)",
             )
@@ -457,7 +456,6 @@ def require_matrices(matrices: SymbolicArray) -> None:
     if matrices.ndim < 2:
         raise LinearAlgebraError(
             f"{matrices.ndim}-dimensional array given. Array must be at least two-dimensional",
-            loc=user_location(),
             details=(describe(matrices),),
             fix="pass a matrix",
         )
@@ -468,9 +466,7 @@ def require_square(matrices: SymbolicArray) -> None:
     words = "Last 2 dimensions of the array must be square"
     rows, columns = matrices.cells.shape[-2:]
     if not agree(rows, columns, words, "LinAlgError"):
-        raise LinearAlgebraError(
-            words, loc=user_location(), details=(describe(matrices),), fix="pass a square matrix"
-        )
+        raise LinearAlgebraError(words, details=(describe(matrices),), fix="pass a square matrix")
 
 
 def _require_rows(matrices: SymbolicArray, right: SymbolicArray) -> None:
@@ -480,7 +476,6 @@ def _require_rows(matrices: SymbolicArray, right: SymbolicArray) -> None:
     if right.ndim == 0 or not agree(right.cells.shape[axis], matrices.cells.shape[-1], words):
         raise ShapeError(
             words,
-            loc=user_location(),
             details=(describe(matrices), describe(right)),
             fix="give the right side as many rows as the matrix has",
         )

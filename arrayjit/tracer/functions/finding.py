@@ -18,14 +18,13 @@ from ..indices.gathering import gather
 from ..indices.indexing import getitem
 from ..loops.control import cond
 from ..record.registry import implements, method
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_array, cast, elementwise, laid, operand_at
 from ..values.extents import as_expr, most, same_shape
 from ..values.integer import number, python_int
 from ..values.layout import shape_order
 from .adopted import numpy_program
-from .joining import stack
 from .operands import axes_of, axis_of, put_back, require_cast, require_real, require_row
 from .reductions import reduce_array
 from .reshaping import flat
@@ -63,19 +62,6 @@ def nonzero_(a: Any) -> tuple[SymbolicArray, ...]:
     return nonzero(as_array(a))
 
 
-@implements(np.flatnonzero)
-def flatnonzero(a: Any) -> SymbolicArray:
-    (positions,) = nonzero(flat(as_array(a)))
-    return positions
-
-
-@implements(np.argwhere)
-def argwhere(a: Any) -> SymbolicArray:
-    array = as_array(a)
-    places = nonzero(atleast_1d(array))
-    return stack(places).T if array.ndim else getitem(stack(places).T, (slice(None), slice(0, 0)))
-
-
 @implements(np.compress)
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> SymbolicArray:
     chosen, array = as_array(condition), atleast_1d(a)
@@ -91,11 +77,6 @@ def compress_method(self: SymbolicArray, condition: Any, axis: Any = None, out: 
     return compress(condition, self, axis, out)
 
 
-@implements(np.extract)
-def extract(condition: Any, arr: Any) -> SymbolicArray:
-    return compress(flat(as_array(condition)), arr)
-
-
 @implements(np.trim_zeros)
 @numpy_program
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
@@ -104,7 +85,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     sides = trim.lower()
     if sides not in ("fb", "bf", "f", "b"):
         words = f"unexpected character(s) in `trim`: {sides!r}"
-        raise ShapeError(words, loc=user_location(), fix="use 'f', 'b' or 'fb'")
+        raise ShapeError(words, fix="use 'f', 'b' or 'fb'")
     every = tuple(range(filt.ndim))
     key = [slice(None)] * filt.ndim
     for along in axes_of(axis, filt.ndim):
@@ -125,7 +106,7 @@ def isin(
     looks up in a table which of them there are."""
     if kind not in (None, "sort", "table"):
         words = f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'."
-        raise NumberError(words, loc=user_location(), fix="leave kind out")
+        raise NumberError(words, fix="leave kind out")
     array, wanted = as_array(element), flat(as_array(test_elements))
     dtype, longest = np.result_type(array.dtype, wanted.dtype), most(wanted.cells.shape[0])
     kinds = {array.dtype.kind, wanted.dtype.kind}
@@ -193,13 +174,13 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Symb
     require_row(array, "object too deep for desired array")
     if side not in ("left", "right"):
         words = f"search side must be 'left' or 'right' (got '{side}')"
-        raise ShapeError(words, loc=user_location(), fix="use side='left' or side='right'")
+        raise ShapeError(words, fix="use side='left' or side='right'")
     if sorter is not None:
         order = as_array(sorter)
         require_cast(order, np.int64, "safe")
         words = "sorter.size must equal a.size"
         if not same_shape(order.cells.shape, array.cells.shape, words):
-            raise ShapeError(words, loc=user_location(), fix="pass sorter=np.argsort(a)")
+            raise ShapeError(words, fix="pass sorter=np.argsort(a)")
         array = getitem(array, order)
     (extent,) = array.cells.shape
     are_floats = values.ndim > 0 and from_numpy(np.result_type(array.dtype, values.dtype)).is_float

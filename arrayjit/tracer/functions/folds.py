@@ -15,7 +15,7 @@ from ...errors import DTypeError, ShapeError, UnsupportedError
 from ...ir.dtype import I64
 from ...ir.ops import OPS, Op, op
 from ..record.registry import ufunc_method
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, cast, elementwise
 from ..values.extents import require_at_least
@@ -53,7 +53,6 @@ def _row(ufunc: np.ufunc, function: str) -> Op:
     if row is None or row.arity != 2:
         raise UnsupportedError(
             f"np.{ufunc.__name__}.{function} is not supported in a jitted function",
-            loc=user_location(),
             fix="reduce with add, multiply, minimum, maximum or another ufunc of two operands",
         )
     return row
@@ -81,13 +80,12 @@ def _require_one_order(ufunc: np.ufunc, array: SymbolicArray, axes: tuple[int, .
     if ufunc.identity is None and len(axes) > 1:
         raise ShapeError(
             f"reduction operation '{name}' is not reorderable, so at most one axis may be specified",
-            loc=user_location(),
             fix="name one axis",
         )
     words = f"zero-size array to reduction operation {name} which has no identity"
     extents = [array.cells.shape[one] for one in axes]
     if start is None and not all(require_at_least(one, 1, "ValueError", words) for one in extents):
-        raise ShapeError(words, loc=user_location(), details=(describe(array),), fix="pass initial=")
+        raise ShapeError(words, details=(describe(array),), fix="pass initial=")
 
 
 @ufunc_method("reduceat")
@@ -97,7 +95,7 @@ def reduceat(
     """Each part begins at an index and ends before the next one; if that is no greater, it has one cell."""
     row, whole, starts = _row(ufunc, "reduceat"), as_array(array), as_array(indices)
     if whole.ndim == 0:
-        raise DTypeError("cannot reduceat on a scalar", loc=user_location(), fix="use np.atleast_1d(x)")
+        raise DTypeError("cannot reduceat on a scalar", fix="use np.atleast_1d(x)")
     if isinstance(indices, (list, tuple)) and not indices:
         starts = cast(starts, I64)
     require_row(starts, "object of too small depth for desired array")

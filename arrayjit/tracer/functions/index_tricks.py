@@ -8,7 +8,7 @@ import numpy as np
 
 from ...errors import NumberError, UnsupportedError
 from ..record.registry import CREATION
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_array, as_stored, is_traced
 from .creation import arange, constant_of
@@ -63,7 +63,6 @@ class _Concatenator:
         if text in ("r", "c") or not text.replace(",", "").replace("-", "").isdigit():
             raise UnsupportedError(
                 f"np.matrix objects, as {text!r} asks for, are not supported in a jitted function",
-                loc=user_location(),
                 fix="use np.block, or leave the text out",
             )
         numbers = tuple(int(number) for number in text.split(","))
@@ -79,9 +78,7 @@ def _is_array(item: Any) -> bool:
 def _numbers(item: Any) -> Any:
     """What an item stands for: a slice for its numbers, one whose step is `5j` for five of them."""
     if isinstance(item, str):
-        raise NumberError(
-            f"the text {item!r} stands after what it is about", fix="put it first", loc=user_location()
-        )
+        raise NumberError(f"the text {item!r} stands after what it is about", fix="put it first")
     if not isinstance(item, slice):
         return as_array(item) if isinstance(item, (list, tuple)) else item
     start = 0 if item.start is None else item.start

@@ -19,7 +19,7 @@ from ...ir.ops import op
 from ..indices.compaction import nonzero
 from ..indices.indexing import getitem
 from ..record.registry import implements
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, as_stored, cast, elementwise, is_traced, laid
 from ..values.extents import require_at_least
@@ -158,7 +158,6 @@ def _mask_of(places: SymbolicArray, extent: Affine) -> SymbolicArray:
         words = "boolean array argument obj to delete must be one dimensional and match the axis length of"
         raise ShapeError(
             f"{words} {extent}",
-            loc=user_location(),
             details=(describe(places),),
             fix="say which axis= the mask is for, or write x[~mask]",
         )
@@ -170,7 +169,7 @@ def _around(array: SymbolicArray, axis: int, place: int, gap: int) -> tuple[Any,
     extent = array.cells.shape[axis]
     words = f"index {place} is out of bounds for axis {axis} with size {extent}"
     if not require_at_least(extent, place + gap if place >= 0 else -place, "IndexError", words):
-        raise IndexOutOfRange(words, loc=user_location(), fix="use an index within the array")
+        raise IndexOutOfRange(words, fix="use an index within the array")
     first = Affine.of(place) if place >= 0 else extent + place
     ends = slice(None, python_int(first, array.record)), slice(python_int(first + gap, array.record), None)
     before, behind = (getitem(array, slab(axis, part)) for part in ends)
@@ -182,7 +181,7 @@ def _order_with(length: int, obj: Any, count: int) -> np.ndarray:
     try:
         return np.insert(np.arange(length), obj, length + np.arange(count))
     except IndexError as error:
-        raise IndexOutOfRange(str(error), loc=user_location(), fix=f"use an index up to {length}") from None
+        raise IndexOutOfRange(str(error), fix=f"use an index up to {length}") from None
 
 
 def _is_known_late(obj: Any) -> bool:

@@ -18,7 +18,7 @@ from ...ir.dtype import BOOL, DType
 from ...ir.index import Affine, affine
 from ..indices.indexing import getitem, setitem
 from ..record.registry import implements, method
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, as_operand, broadcast_view, copy, views_of
 from ..values.extents import (
@@ -51,7 +51,7 @@ from .operands import (
     shape_of,
 )
 from .reshaping import flat, reshape
-from .shaping import atleast_1d, atleast_2d, atleast_3d, insert_axes
+from .shaping import atleast_1d, insert_axes
 
 __all__ = ["concatenate", "length_of", "slab", "stack", "stretch", "unwritten"]
 
@@ -90,13 +90,12 @@ def concatenate(
     operands = [as_operand(value) for value in arrays]  # of which Python numbers are weak
     parts = arrays_of(operands)
     if not parts:
-        raise ShapeError("need at least one array to concatenate", loc=user_location(), fix="pass an array")
+        raise ShapeError("need at least one array to concatenate", fix="pass an array")
     if axis is None:
         parts, axis = [flat(part) for part in parts], 0
     if parts[0].ndim == 0:
         raise ShapeError(
             "zero-dimensional arrays cannot be concatenated",
-            loc=user_location(),
             fix="give all arrays in one list, np.concatenate([x, y]); join numbers by np.array",
         )
     along = axis_of(axis, parts[0].ndim)
@@ -123,7 +122,7 @@ def concatenate(
 def _require_one_of(out: Any, dtype: Any) -> None:
     if is_given(out) and is_given(dtype):
         words = "concatenate() only takes `out` or `dtype` as an argument, but both were provided."
-        raise DTypeError(words, loc=user_location(), fix="leave dtype out: it is that of out")
+        raise DTypeError(words, fix="leave dtype out: it is that of out")
 
 
 def _join_rows(result: SymbolicArray, axis: int, start: Affine, rows: Rows) -> Affine:
@@ -148,7 +147,6 @@ def _require_fitting(parts: Sequence[SymbolicArray], axis: int) -> None:
                 "all the input array dimensions except for the concatenation axis must match exactly, but "
                 f"the array at index 0 has {first.ndim} dimension(s) and the array at index {position} has "
                 f"{part.ndim} dimension(s)",
-                loc=user_location(),
                 fix="give the arrays the same number of dimensions",
             )
         for other, (one, two) in enumerate(zip(first.cells.shape, part.cells.shape, strict=True)):
@@ -158,7 +156,7 @@ def _require_fitting(parts: Sequence[SymbolicArray], axis: int) -> None:
                 f"index {position} has size {two}"
             )
             if other != axis and not agree(one, two, words):
-                raise ShapeError(words, loc=user_location(), fix="make the other dimensions equal")
+                raise ShapeError(words, fix="make the other dimensions equal")
 
 
 @implements(np.stack)
@@ -167,12 +165,11 @@ def stack(
 ) -> SymbolicArray:
     parts = arrays_of(arrays)
     if not parts:
-        raise ShapeError("need at least one array to stack", loc=user_location(), fix="pass an array")
+        raise ShapeError("need at least one array to stack", fix="pass an array")
     words = "all input arrays must have the same shape"
     if not all(same_shape(part.cells.shape, parts[0].cells.shape, words) for part in parts):
         raise ShapeError(
             words,
-            loc=user_location(),
             details=tuple(shape_text(part.cells.shape) for part in parts[:8]),
             fix="make the shapes equal",
         )
@@ -189,33 +186,6 @@ def _layer(part: SymbolicArray | Rows, axis: int) -> SymbolicArray:
     order = list(range(1, cells.rank))
     order.insert(axis, 0)
     return SymbolicArray(cells.transpose(order), part.together.record)
-
-
-def _each(function: Any, arrays: Any) -> list[SymbolicArray]:
-    return [function(array) for array in arrays]
-
-
-@implements(np.vstack)
-def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> SymbolicArray:
-    return concatenate(_each(atleast_2d, tup), 0, dtype=dtype, casting=casting)
-
-
-@implements(np.hstack)
-def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> SymbolicArray:
-    parts = _each(atleast_1d, tup)
-    along = 0 if parts and parts[0].ndim == 1 else 1
-    return concatenate(parts, along, dtype=dtype, casting=casting)
-
-
-@implements(np.dstack)
-def dstack(tup: Any) -> SymbolicArray:
-    return concatenate(_each(atleast_3d, tup), 2)
-
-
-@implements(np.column_stack)
-def column_stack(tup: Any) -> SymbolicArray:
-    parts = [part if part.ndim > 1 else insert_axes(atleast_1d(part), (1,)) for part in arrays_of(tup)]
-    return concatenate(parts, 1)
 
 
 @implements(np.block)
@@ -243,12 +213,6 @@ def _block(arrays: Any, depth: int, rank: int) -> SymbolicArray:
     return concatenate([_block(part, depth - 1, rank) for part in arrays], rank - depth)
 
 
-@implements(np.append)
-def append(arr: Any, values: Any, axis: Any = None) -> SymbolicArray:
-    array, added = as_array(arr), as_array(values)
-    return concatenate((flat(array), flat(added)), 0) if axis is None else concatenate((array, added), axis)
-
-
 def length_of(array: SymbolicArray, axis: int) -> int:
     return number(array.cells.shape[axis], array.record, "the extent of an axis that is taken apart")
 
@@ -264,58 +228,12 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Symbo
         size, trace = array.cells.shape[along], current_trace()
         sections = operator.index(indices_or_sections)
         if sections <= 0:
-            raise ShapeError("number sections must be larger than 0.", loc=user_location(), fix="use n >= 1")
+            raise ShapeError("number sections must be larger than 0.", fix="use n >= 1")
         each = divided(size, sections)
         extra = size - each * sections
         ends = [each * n + lesser(Affine.of(n), extra) for n in range(sections + 1)]
         bounds = [python_int(end, trace) for end in ends]
     return [getitem(array, slab(along, slice(start, stop))) for start, stop in pairwise(bounds)]
-
-
-@implements(np.split)
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[SymbolicArray]:
-    array = as_array(ary)
-    if not isinstance(indices_or_sections, (tuple, list, np.ndarray)):
-        size = length_of(array, axis_of(axis, array.ndim))
-        if indices_or_sections <= 0 or size % indices_or_sections:
-            raise ShapeError(
-                "array split does not result in an equal division",
-                loc=user_location(),
-                details=(f"{size} into {indices_or_sections}",),
-                fix="use np.array_split",
-            )
-    return array_split(array, indices_or_sections, axis)
-
-
-@implements(np.hsplit)
-def hsplit(ary: Any, indices_or_sections: Any) -> list[SymbolicArray]:
-    array = _of_axes(ary, 1, "hsplit")
-    return split(array, indices_or_sections, 1 if array.ndim > 1 else 0)
-
-
-@implements(np.vsplit)
-def vsplit(ary: Any, indices_or_sections: Any) -> list[SymbolicArray]:
-    return split(_of_axes(ary, 2, "vsplit"), indices_or_sections, 0)
-
-
-@implements(np.dsplit)
-def dsplit(ary: Any, indices_or_sections: Any) -> list[SymbolicArray]:
-    return split(_of_axes(ary, 3, "dsplit"), indices_or_sections, 2)
-
-
-def _of_axes(ary: Any, least: int, name: str) -> SymbolicArray:
-    array = as_array(ary)
-    if array.ndim < least:
-        words = f"{name} only works on arrays of {least} or more dimensions"
-        raise ShapeError(words, loc=user_location(), details=(describe(array),), fix="use np.split")
-    return array
-
-
-@implements("unstack")
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[SymbolicArray, ...]:
-    array = as_array(x)
-    along = axis_of(axis, array.ndim)
-    return tuple(getitem(array, slab(along, n)) for n in range(length_of(array, along)))
 
 
 @implements(np.roll)
@@ -400,7 +318,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> SymbolicArray:
         words = (
             f"Cannot cast array data from {repeats.dtype!r} to dtype('int64') according to the rule 'safe'"
         )
-        raise DTypeError(words, loc=user_location(), fix="give the counts as integers")
+        raise DTypeError(words, fix="give the counts as integers")
     known = current_trace().known(repeats.cells) if type(repeats) is SymbolicArray else None
     if type(repeats) is SymbolicArray and known is None:
         return _repeated_once(array, repeats, along)
@@ -425,7 +343,6 @@ def _repeated_once(array: SymbolicArray, counts: SymbolicArray, axis: int) -> Sy
     if counts.element_type is not BOOL or counts.ndim != 1:
         raise UnsupportedError(
             "np.repeat by counts that only the compiled function knows gives an array of no known size",
-            loc=user_location(),
             details=(describe(counts),),
             fix="where the sum is known: np.take(x, np.searchsorted(np.cumsum(counts), np.arange(the_sum), "
             "'right'))",
@@ -440,16 +357,15 @@ def _repeated_once(array: SymbolicArray, counts: SymbolicArray, axis: int) -> Sy
 
 def _require_counts(counts: np.ndarray) -> None:
     if counts.ndim > 1:
-        raise ShapeError("object too deep for desired array", loc=user_location(), fix="give a row of counts")
+        raise ShapeError("object too deep for desired array", fix="give a row of counts")
     if np.any(counts < 0):
         what = "repeats may not contain negative values." if counts.size != 1 else _NEGATIVE
-        raise ShapeError(what, loc=user_location(), fix="use counts >= 0")
+        raise ShapeError(what, fix="use counts >= 0")
 
 
 def _uneven(array: SymbolicArray, counts: Sequence[Affine], axis: int) -> ShapeError:
     return ShapeError(
         f"{_UNEVEN} {shape_text((array.cells.shape[axis],))} {shape_text(counts)}",
-        loc=user_location(),
         details=(describe(array),),
         fix="give one count, or one for each part",
     )

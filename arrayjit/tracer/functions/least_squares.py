@@ -9,7 +9,6 @@ import numpy as np
 
 from ...errors import DTypeError, LinearAlgebraError, ShapeError
 from ..record.registry import implements
-from ..record.trace import user_location
 from ..values.array import describe
 from ..values.extents import ZERO, agree, is_at_least, require_at_least
 from .adopted import numpy_program
@@ -24,7 +23,7 @@ __all__: list[str] = []
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:  # noqa: N803
     """How many singular values are greater than `tol`, or than `rtol` times the greatest."""
     if tol is not None and rtol is not None:
-        raise ShapeError("`tol` and `rtol` can't be both set.", loc=user_location(), fix="pass one of them")
+        raise ShapeError("`tol` and `rtol` can't be both set.", fix="pass one of them")
     matrices = np.asarray(A)
     if matrices.ndim < 2:
         return int(np.any(matrices != 0))
@@ -45,7 +44,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._
         rcond = 1e-15 if rtol is np._NoValue else rtol
     elif rtol is not np._NoValue:
         words = "`rtol` and `rcond` can't be both set."
-        raise ShapeError(words, loc=user_location(), fix="pass one of them")
+        raise ShapeError(words, fix="pass one of them")
     if _has_no_cells(matrices):
         return np.empty(matrices.mT.shape, matrices.dtype)
     left, sizes, right = svd(matrices.conj(), full_matrices=False, hermitian=hermitian)
@@ -65,7 +64,6 @@ def cond(x: Any, p: Any = None) -> Any:
     if _has_no_cells(matrices):
         raise LinearAlgebraError(
             "cond is not defined on empty arrays",
-            loc=user_location(),
             details=(describe(matrices),),
             fix="pass matrices that have cells",
         )
@@ -136,7 +134,6 @@ def _require_equations(matrix: Any, right: Any) -> None:
         if array.ndim != 2:
             raise LinearAlgebraError(
                 f"{array.ndim}-dimensional array given. Array must be two-dimensional",
-                loc=user_location(),
                 details=(describe(array),),
                 fix="pass a matrix, and a row or columns of right sides",
             )
@@ -144,7 +141,6 @@ def _require_equations(matrix: Any, right: Any) -> None:
     if not agree(matrix.cells.shape[0], right.cells.shape[0], words, "LinAlgError"):
         raise LinearAlgebraError(
             words,
-            loc=user_location(),
             details=(describe(matrix), describe(right)),
             fix="give the right side as many rows as the matrix has",
         )
@@ -181,7 +177,7 @@ def polyfit(
         return coefficients, variances if heights.ndim == 1 else variances[:, :, np.newaxis]
     if len(places) <= order:
         words = "the number of data points must exceed order to scale the covariance matrix"
-        raise ShapeError(words, loc=user_location(), fix="use cov='unscaled', or more samples")
+        raise ShapeError(words, fix="use cov='unscaled', or more samples")
     rest = heights - powers @ solution
     factor = np.sum(rest**2, axis=0) / (len(places) - order)
     return coefficients, variances * factor if heights.ndim == 1 else variances[:, :, np.newaxis] * factor
@@ -190,23 +186,23 @@ def polyfit(
 @numpy_program
 def _require_samples(places: Any, heights: Any, deg: Any) -> None:
     if deg < 0:
-        raise ShapeError("expected deg >= 0", loc=user_location(), fix="use a degree of 0 or more")
+        raise ShapeError("expected deg >= 0", fix="use a degree of 0 or more")
     if places.ndim != 1:
-        raise DTypeError("expected 1D vector for x", loc=user_location(), fix="pass a row of places")
+        raise DTypeError("expected 1D vector for x", fix="pass a row of places")
     words = "expected non-empty vector for x"
     if not require_at_least(places.cells.shape[0], 1, "TypeError", words):
-        raise DTypeError(words, loc=user_location(), fix="pass samples")
+        raise DTypeError(words, fix="pass samples")
     if heights.ndim not in (1, 2):
         words = "expected 1D or 2D array for y"
-        raise DTypeError(words, loc=user_location(), fix="pass a height for each place, or columns of them")
+        raise DTypeError(words, fix="pass a height for each place, or columns of them")
     words = "expected x and y to have same length"
     if not agree(places.cells.shape[0], heights.cells.shape[0], words, "TypeError"):
-        raise DTypeError(words, loc=user_location(), fix="pass a height for each place")
+        raise DTypeError(words, fix="pass a height for each place")
 
 
 def _require_weights(weights: Any, heights: Any) -> None:
     if weights.ndim != 1:
-        raise DTypeError("expected a 1-d array for weights", loc=user_location(), fix="pass a row of weights")
+        raise DTypeError("expected a 1-d array for weights", fix="pass a row of weights")
     words = "expected w and y to have the same length"
     if not agree(weights.cells.shape[0], heights.cells.shape[0], words, "TypeError"):
-        raise DTypeError(words, loc=user_location(), fix="pass a weight for each place")
+        raise DTypeError(words, fix="pass a weight for each place")

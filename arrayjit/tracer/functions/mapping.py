@@ -11,7 +11,6 @@ import numpy as np
 
 from ...errors import ShapeError
 from ..record.registry import creates, implements
-from ..record.trace import user_location
 from .adopted import numpy_program
 from .operands import axis_of, refuse
 
@@ -24,7 +23,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: Any, arr: Any, *args: Any
     moved = np.moveaxis(np.asarray(arr), axis, -1)
     if 0 in moved.shape[:-1]:
         words = "Cannot apply_along_axis when any iteration dimensions are 0"
-        raise ShapeError(words, loc=user_location(), fix="call it with arrays that have rows")
+        raise ShapeError(words, fix="call it with arrays that have rows")
     rows = moved.reshape(prod(moved.shape[:-1]), moved.shape[-1])
     first = np.asarray(func1d(rows[0], *args, **kwargs))
     results = np.empty((len(rows), *first.shape), first.dtype)
@@ -60,7 +59,6 @@ def _require_functions(conditions: int, functions: int) -> None:
     if functions not in (conditions, conditions + 1):
         raise ShapeError(
             f"with {conditions} condition(s), either {conditions} or {conditions + 1} functions are expected",
-            loc=user_location(),
             fix="give a function for each condition, and one for the rest",
         )
 

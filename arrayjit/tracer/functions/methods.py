@@ -15,7 +15,7 @@ from ...ir.ops import op
 from ..indices.indexing import getitem, setitem
 from ..loops.loops import MOST_UNROLLED
 from ..record.registry import method
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..values.array import PythonNumber, SymbolicArray, describe
 from ..values.elementwise import as_operand, cast, copy, elementwise
 from ..values.extents import ONE, agree, numbers
@@ -42,7 +42,6 @@ def astype(
     if not np.can_cast(self.dtype, target, casting):  # type: ignore[arg-type]
         raise DTypeError(
             f"Cannot cast array data from {self.dtype!r} to {target!r} according to the rule '{casting}'",
-            loc=user_location(),
             details=(describe(self),),
             fix="use casting='unsafe' (the default)",
         )
@@ -69,7 +68,7 @@ def fill(self: SymbolicArray, value: Any) -> None:
         words = "setting an array element with a sequence"
         if not all(agree(extent, ONE, words) for extent in operand.cells.shape):
             fix = "broadcast it: x[...] = values"
-            raise ShapeError(words, loc=user_location(), details=(describe(operand),), fix=fix)
+            raise ShapeError(words, details=(describe(operand),), fix=fix)
     setitem(self, Ellipsis, operand)
 
 
@@ -81,17 +80,10 @@ def item(self: SymbolicArray, *position: Any) -> SymbolicArray:
     if len(position) == 1 and isinstance(position[0], tuple):
         position = position[0]
     if len(position) not in (0, 1, self.ndim):
-        raise ShapeError(
-            "incorrect number of indices for array", loc=user_location(), details=(describe(self),)
-        )
+        raise ShapeError("incorrect number of indices for array", details=(describe(self),))
     words = "can only convert an array of size 1 to a Python scalar"
     if not position and not all(agree(extent, ONE, words) for extent in self.cells.shape):
-        raise ShapeError(
-            words,
-            loc=user_location(),
-            details=(describe(self),),
-            fix="give the position: x.item(i, j)",
-        )
+        raise ShapeError(words, details=(describe(self),), fix="give the position: x.item(i, j)")
     if len(position) == 1:
         element = getitem(flat(self), position)
     else:
@@ -114,7 +106,6 @@ def _python_type(dtype: DType) -> tuple[PythonNumber, DType]:
     if dtype.name == "uint64":
         raise UnsupportedError(
             "a uint64 as a Python int may exceed the 64-bit integers of a jitted function",
-            loc=user_location(),
             fix="use x.astype(np.int64).item()",
         )
     return int, I64
@@ -142,7 +133,6 @@ def tolist(self: SymbolicArray) -> Any:
     if prod(extents) > MOST_UNROLLED:
         raise UnsupportedError(
             f"x.tolist() of more than {MOST_UNROLLED} elements is not supported in a jitted function",
-            loc=user_location(),
             details=(describe(self),),
             fix="use the array itself, whose rows and elements loops take, or return it",
         )

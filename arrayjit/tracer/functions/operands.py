@@ -14,7 +14,7 @@ from ...errors import DTypeError, IndexOutOfRange, ShapeError, UnsupportedError
 from ...ir.dtype import DType, from_numpy
 from ...ir.index import Affine, Symbol, affine
 from ..indices.indexing import setitem
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..record.view import View
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, as_operand, cast
@@ -84,7 +84,6 @@ def axis_of(axis: Any, ndim: int, name: str = "axis") -> int:
     if not -ndim <= number < ndim:
         raise AxisError(
             f"{name} {number} is out of bounds for array of dimension {ndim}",
-            loc=user_location(),
             fix=f"use an axis from {-ndim} to {ndim - 1}" if ndim else "use axis=None",
         )
     return number % ndim
@@ -97,7 +96,7 @@ def axes_of(axis: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
     given = [axis[n] for n in range(len(axis))] if isinstance(axis, (tuple, list, range)) else [axis]
     axes = tuple(axis_of(one, ndim, name) for one in given)
     if len(set(axes)) != len(axes):
-        raise ShapeError(f"duplicate value in '{name}'", loc=user_location(), fix="name each axis once")
+        raise ShapeError(f"duplicate value in '{name}'", fix="name each axis once")
     return axes
 
 
@@ -112,7 +111,7 @@ def shape_of(shape: Any) -> tuple[Affine, ...]:
     extents = tuple(_extent_of(extent) for extent in (tuple(shape) if is_row else (shape,)))
     if math.prod(extent.offset for extent in extents if extent.is_constant) > np.iinfo(np.int64).max:
         words = "array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum possible size."
-        raise ShapeError(words, loc=user_location(), fix="use smaller sizes")
+        raise ShapeError(words, fix="use smaller sizes")
     return extents
 
 
@@ -120,7 +119,7 @@ def _extent_of(value: Any) -> Affine:
     extent = integer_of(value, current_trace())
     words = "negative dimensions are not allowed"
     if not require_at_least(extent, 0, "ValueError", words):
-        raise ShapeError(words, loc=user_location(), fix="use sizes >= 0")
+        raise ShapeError(words, fix="use sizes >= 0")
     return extent
 
 
@@ -141,7 +140,7 @@ def named_dtype(dtype: Any) -> np.dtype[Any]:
         except TypeError as error:
             words = str(error)
     fix = "name one, as np.float32 or x.dtype; the sizes of several axes are one argument: np.zeros((n, m))"
-    raise DTypeError(words, loc=user_location(), fix=fix)
+    raise DTypeError(words, fix=fix)
 
 
 def common_dtype(*operands: Any) -> DType:
@@ -161,9 +160,7 @@ def refuse(function: str, fix: str, **options: Any) -> None:
     for name, value in options.items():
         if is_given(value):
             raise UnsupportedError(
-                f"{function} with {name}={value!r} is not supported in a jitted function",
-                loc=user_location(),
-                fix=fix,
+                f"{function} with {name}={value!r} is not supported in a jitted function", fix=fix
             )
 
 
@@ -172,7 +169,6 @@ def require_real(array: SymbolicArray, function: str) -> SymbolicArray:
     if array.element_type.is_complex:
         raise UnsupportedError(
             f"{function} of complex numbers is not supported in a jitted function",
-            loc=user_location(),
             details=(describe(array),),
             fix="use the parts, x.real and x.imag, or the sizes, np.abs(x)",
         )
@@ -185,7 +181,6 @@ def require_cast(array: SymbolicArray, dtype: Any, rule: str) -> None:
     if not np.can_cast(array.dtype, target, rule):  # type: ignore[arg-type]
         raise DTypeError(
             f"Cannot cast array data from {array.dtype!r} to {target!r} according to the rule '{rule}'",
-            loc=user_location(),
             details=(describe(array),),
             fix=f"convert it with .astype(np.{target})",
         )
@@ -196,7 +191,6 @@ def require_integers(positions: SymbolicArray) -> SymbolicArray:
     if positions.element_type.is_inexact:
         raise DTypeError(
             "only int indices permitted",
-            loc=user_location(),
             details=(describe(positions),),
             fix="convert them first: x.astype(int)",
         )
@@ -207,9 +201,7 @@ def require_row(array: SymbolicArray, words: str) -> None:
     """Raises ShapeError, with NumPy's words, for an array that has not one axis."""
     if array.ndim != 1:
         details = (describe(array),)
-        raise ShapeError(
-            words, loc=user_location(), details=details, fix="pass an array of one axis: x.ravel()"
-        )
+        raise ShapeError(words, details=details, fix="pass an array of one axis: x.ravel()")
 
 
 def remapped(
@@ -227,7 +219,7 @@ def only_axis(axis: Any, ndim: int, function: str) -> int:
     axes = axes_of(axis, ndim)
     if len(axes) != 1:
         words = f"{function} does not allow multiple axes"
-        raise ShapeError(words, loc=user_location(), fix="name one axis")
+        raise ShapeError(words, fix="name one axis")
     return axes[0]
 
 
@@ -242,16 +234,10 @@ def deliver(result: SymbolicArray, out: Any, casting: str = "same_kind") -> Symb
     shapes = target.cells.shape, result.cells.shape
     words = "output array has shape {}, the result has shape {}".format(*shape_texts(*shapes))
     if not same_shape(*shapes, words):
-        raise ShapeError(
-            words,
-            loc=user_location(),
-            details=(describe(target),),
-            fix="pass an out= array of the result's shape",
-        )
+        raise ShapeError(words, details=(describe(target),), fix="pass an out= array of the result's shape")
     if not np.can_cast(result.dtype, target.dtype, casting):  # type: ignore[arg-type]
         raise DTypeError(
             f"Cannot cast output from {result.dtype!r} to {target.dtype!r} with casting rule '{casting}'",
-            loc=user_location(),
             details=(describe(target),),
             fix="pass an out= array of the result's dtype",
         )

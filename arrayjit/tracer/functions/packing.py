@@ -8,7 +8,6 @@ import numpy as np
 
 from ...errors import DTypeError, ShapeError
 from ..record.registry import implements
-from ..record.trace import user_location
 from ..values.array import describe
 from ..values.elementwise import as_array
 from .adopted import numpy_program
@@ -39,9 +38,7 @@ def unpackbits(a: Any, /, axis: Any = None, count: Any = None, bitorder: str = "
         wanted = count if count >= 0 else bits.shape[-1] + count
         if wanted < 0:
             words = "-count larger than number of elements"
-            raise ShapeError(
-                words, loc=user_location(), details=(describe(rows),), fix="leave out fewer bits"
-            )
+            raise ShapeError(words, details=(describe(rows),), fix="leave out fewer bits")
         whole = np.zeros((*rows.shape[:-1], wanted), np.uint8)
         whole[..., : bits.shape[-1]] = bits[..., :wanted]
         bits = whole
@@ -52,7 +49,7 @@ def _in_rows(a: Any, axis: Any, kinds: str, words: str) -> Any:
     """The array with the axis last, or flat if none is named."""
     array: Any = as_array(a)
     if array.dtype.kind not in kinds or (kinds == "u" and array.dtype != np.uint8):
-        raise DTypeError(words, loc=user_location(), details=(describe(array),), fix="use x.astype(np.uint8)")
+        raise DTypeError(words, details=(describe(array),), fix="use x.astype(np.uint8)")
     return array.ravel() if axis is None else np.moveaxis(array, axis, -1)
 
 

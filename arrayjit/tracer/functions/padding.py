@@ -12,7 +12,7 @@ from ...errors import ShapeError
 from ...ir.index import Affine
 from ..indices.indexing import getitem, setitem
 from ..record.registry import implements
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_array, as_operand
 from ..values.extents import ZERO, known_number, require_at_least
@@ -90,7 +90,7 @@ def _require_cells(extents: Sequence[int], widths: Sequence[tuple[int, int]]) ->
     """Raise where an axis without cells is to be extended."""
     for axis, (extent, margins) in enumerate(zip(extents, widths, strict=True)):
         if extent == 0 and any(margins):
-            raise ShapeError(_EMPTY.format(axis), loc=user_location(), fix="use mode='constant'")
+            raise ShapeError(_EMPTY.format(axis), fix="use mode='constant'")
 
 
 @numpy_program
@@ -189,7 +189,7 @@ def _from_end(count: int | None) -> int | None:
     """Where the last so many cells begin, which are one at least."""
     if count == 0:
         words = "stat_length of 0 yields no value for padding"
-        raise ShapeError(words, loc=user_location(), fix="use stat_length=1")
+        raise ShapeError(words, fix="use stat_length=1")
     return None if count is None else -count
 
 
@@ -211,12 +211,10 @@ def _pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
         pad_width = given
     widths = np.asarray(_numbered(pad_width))
     if widths.dtype.kind not in "iu":
-        raise ShapeError("`pad_width` must be of integral type.", loc=user_location(), fix="use integers")
+        raise ShapeError("`pad_width` must be of integral type.", fix="use integers")
     pairs = [(int(before), int(after)) for before, after in np.broadcast_to(widths, (ndim, 2))]
     if any(width < 0 for pair in pairs for width in pair):
-        raise ShapeError(
-            "index can't contain negative values", loc=user_location(), fix="slice to cut an array"
-        )
+        raise ShapeError("index can't contain negative values", fix="slice to cut an array")
     return pairs
 
 

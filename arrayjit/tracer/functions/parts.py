@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.dtype import BOOL
-from ...ir.expr import Expr, literal
+from ...ir.expr import literal
 from ...ir.index import Affine
 from ...ir.ops import op
 from ..indices.indexing import setitem
@@ -93,45 +92,6 @@ def conjugate_of(self: SymbolicArray, out: Any = None) -> SymbolicArray:
     return deliver(conjugated(self), out)
 
 
-@implements(np.angle)
-def angle(z: Any, deg: bool = False) -> SymbolicArray:
-    array = as_array(z)
-    zero = imag(array) if array.element_type.is_complex else 0
-    angles = elementwise(op("arctan2"), zero, real(array))
-    return elementwise(op("multiply"), angles, 180 / np.pi) if deg else angles
-
-
 @implements(np.iscomplexobj)
 def iscomplexobj(x: Any) -> bool:
     return as_array(x).element_type.is_complex
-
-
-@implements(np.isrealobj)
-def isrealobj(x: Any) -> bool:
-    return not iscomplexobj(x)
-
-
-@implements(np.iscomplex)
-def iscomplex(x: Any) -> SymbolicArray:
-    array = as_array(x)
-    if array.element_type.is_complex:
-        return elementwise(op("not_equal"), imag(array), 0)
-    return _all(array, False)
-
-
-@implements(np.isreal)
-def isreal(x: Any) -> SymbolicArray:
-    """Of Python's numbers a bool of Python's, since it is a comparison of theirs."""
-    array = as_array(x)
-    is_complex = array.element_type.is_complex
-    result = elementwise(op("equal"), imag(array), 0) if is_complex else _all(array, True)
-    return result if array.weak is None else SymbolicArray(result.cells, result.record, weak=bool)
-
-
-def _all(array: SymbolicArray, truth: bool) -> SymbolicArray:
-    trace = current_trace()
-
-    def cell(_: tuple[Affine, ...]) -> Expr:
-        return literal(truth, BOOL)
-
-    return SymbolicArray(trace.compute(array.cells.shape, BOOL, cell), trace, is_scalar=not array.ndim)

@@ -23,7 +23,7 @@ from ...ir.ops import Op, op
 from ..indices.gathering import gather
 from ..indices.indexing import getitem
 from ..record.registry import implements, method
-from ..record.trace import Body, current_trace, user_location
+from ..record.trace import Body, current_trace
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, cast, elementwise, operand_at
 from ..values.extents import ZERO, is_at_least, numbers, product, require_at_least
@@ -100,7 +100,7 @@ def _first_position(operation: Op, array: SymbolicArray, axis: Any, out: Any, ke
     words = f"attempt to get {name} of an empty sequence"
     extents = [array.cells.shape[one] for one in axes]
     if not all(require_at_least(extent, 1, "ValueError", words) for extent in extents):
-        raise ShapeError(words, loc=user_location(), details=(describe(array),))
+        raise ShapeError(words, details=(describe(array),))
     count = product(extents)
     if not is_at_least(NOWHERE - count, 0):
         count = Affine.of(number(count, array.record, f"of how many cells {name} is taken"))

@@ -21,7 +21,7 @@ from ..indices.indexing import assign_chosen, getitem, require_assignable, setit
 from ..indices.keys import Item, Many, parse_key
 from ..indices.scatter import scatter
 from ..record.registry import implements, method, ufunc_method
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import (
     as_array,
@@ -57,7 +57,7 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None, /) -> None:
         words = "array is not broadcastable to correct shape"
         if not broadcasts_to(given.cells.shape, shape, words):
             fix = "give the second operand the shape of the chosen cells, or one that broadcasts to it"
-            raise ShapeError(words, loc=user_location(), details=(describe(given),), fix=fix)
+            raise ShapeError(words, details=(describe(given),), fix=fix)
 
     def write(cells: SymbolicArray, value: Operand) -> None:
         result = elementwise(row, cells, value) if row.arity == 2 else elementwise(row, cells)
@@ -72,7 +72,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     array, wanted = atleast_1d(a), ravel(as_array(ind))
     size, words = product(array.cells.shape), "cannot replace elements of an empty array"
     if wanted.cells.shape != (ZERO,) and not require_at_least(size, 1, "IndexError", words):
-        raise IndexOutOfRange(words, loc=user_location(), fix="put numbers into an array that has cells")
+        raise IndexOutOfRange(words, fix="put numbers into an array that has cells")
     positions = within(wanted, size, 0, mode)
     _put(array, positions, v)
 
@@ -174,9 +174,7 @@ def _require_same_size(function: str, array: SymbolicArray, mask: SymbolicArray)
     words = f"{function}: mask and data must be the same size"
     if not agree(product(array.cells.shape), product(mask.cells.shape), words):
         details = (describe(array), describe(mask))
-        raise ShapeError(
-            words, loc=user_location(), details=details, fix="use a mask of the array's own shape"
-        )
+        raise ShapeError(words, details=details, fix="use a mask of the array's own shape")
 
 
 @implements(np.put_along_axis)
@@ -187,7 +185,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     given = as_stored(values, array.element_type, current_trace())
     if positions.ndim != (1 if axis is None else array.ndim):
         words = "`indices` and `arr` must have the same number of dimensions"
-        raise ShapeError(words, loc=user_location(), fix="insert axes with np.newaxis")
+        raise ShapeError(words, fix="insert axes with np.newaxis")
     if axis is None:
         _assign_flat(array, within(positions, product(array.cells.shape), 0), given)
         return
@@ -220,7 +218,6 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Sy
         count = len(conditions)
         raise ShapeError(
             f"with {count} condition(s), either {count} or {count + 1} functions are expected",
-            loc=user_location(),
             fix="give a function or a number for each condition, and perhaps one for the rest",
         )
     zero = literal(0, array.element_type)

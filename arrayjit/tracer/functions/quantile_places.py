@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ...errors import ShapeError, UnsupportedError
-from ..record.trace import user_location
 
 __all__ = ["is_a_cell", "neighbours", "place_in_the_run", "require_method"]
 
@@ -26,7 +25,7 @@ def require_method(method: str) -> None:
     """Raise unless NumPy has the method."""
     if method not in _METHODS:
         words = f"{method!r} is not a valid method. Use one of: {_METHODS.keys()}"
-        raise ShapeError(words, loc=user_location(), fix="use method='linear'")
+        raise ShapeError(words, fix="use method='linear'")
 
 
 def is_a_cell(method: str, fractions: Any) -> bool:
@@ -67,7 +66,6 @@ def place_in_the_run(method: str, last: Any, fraction: Any) -> Any:
     if method not in _CORRECTIONS:
         raise UnsupportedError(
             f"a quantile by method={method!r} of cells that only the run counts is not supported",
-            loc=user_location(),
             fix="use method='linear', 'lower', 'higher', 'nearest', 'midpoint', 'hazen' or 'weibull'",
         )
     alpha, beta = _CORRECTIONS[method]

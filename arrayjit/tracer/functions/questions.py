@@ -8,7 +8,6 @@ import numpy as np
 
 from ...errors import UnsupportedError
 from ..record.registry import implements, method
-from ..record.trace import user_location
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array
 from ..values.extents import product
@@ -99,7 +98,6 @@ class Flags:
     def _refuse(self, name: str, fix: str) -> NoReturn:
         raise UnsupportedError(
             f"the flag {name} of an array is not supported in a jitted function",
-            loc=user_location(),
             details=(describe(self._array),),
             fix=fix,
         )

@@ -15,7 +15,7 @@ from ...ir.index import Affine
 from ...ir.ops import op
 from ..indices.indexing import require_assignable, setitem
 from ..record.registry import AnyCallable, implements, method
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_array, items_of
 from ..values.integer import number
@@ -63,9 +63,9 @@ def _require_kind(kind: Any) -> None:
     try:
         np.partition(np.zeros(1), 0, kind=kind)
     except ValueError as error:
-        raise NumberError(str(error), loc=user_location(), fix=_ONE_KIND) from None
+        raise NumberError(str(error), fix=_ONE_KIND) from None
     except TypeError as error:
-        raise DTypeError(str(error), loc=user_location(), fix=_ONE_KIND) from None
+        raise DTypeError(str(error), fix=_ONE_KIND) from None
 
 
 @method("partition")
@@ -96,9 +96,7 @@ def _keys(keys: Any) -> list[Any]:
     """The keys, of which there is one at least."""
     given = [] if isinstance(keys, np.ndarray) and not keys.ndim else list(keys)
     if not given:
-        raise DTypeError(
-            "need sequence of keys with len > 0 in lexsort", loc=user_location(), fix="pass a tuple of keys"
-        )
+        raise DTypeError("need sequence of keys with len > 0 in lexsort", fix="pass a tuple of keys")
     return given
 
 
@@ -303,7 +301,7 @@ def _fractions(q: Any, whole: int) -> Any:
         holds: Any = (fractions >= 0) & (fractions <= 1)
         current_trace().check(holds.cells.shape, holds.load, "ValueError", words)
     elif not np.all((fractions >= 0) & (fractions <= 1)):
-        raise ShapeError(words, loc=user_location(), fix=f"use numbers from 0 to {whole}")
+        raise ShapeError(words, fix=f"use numbers from 0 to {whole}")
     return fractions
 
 
@@ -316,7 +314,7 @@ def _quantiles(a: Any, fractions: Any, method: str, is_weak: bool, axis: Any, ke
     rows: Any = _in_rows(a, axis)
     count = _known_count(rows)
     if count == 0 and fractions.size:
-        raise IndexOutOfRange("there is no quantile of no values", loc=user_location(), fix=_SOME)
+        raise IndexOutOfRange("there is no quantile of no values", fix=_SOME)
     few = None if _is_computed(fractions) else _few_cells(a, axis)
     if count is None or _is_computed(fractions):
         found: Any = _quantiles_of_sorted(rows, fractions, method, is_weak)

@@ -19,7 +19,7 @@ from ...ir.resolve import resolve
 from ..indices.indexing import getitem
 from ..indices.masked import before_selection
 from ..record.registry import AnyCallable, implements, method
-from ..record.trace import Body, current_trace, user_location
+from ..record.trace import Body, current_trace
 from ..record.view import View
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import (
@@ -80,9 +80,7 @@ def combining_dtype(operation: Op, dtype: DType) -> DType:
         return dtype
     inputs, output = resolve(operation, (dtype, dtype))
     if inputs != (output, output):
-        raise UnsupportedError(
-            f"combining {dtype.name} by {operation.name} is not supported", loc=user_location()
-        )
+        raise UnsupportedError(f"combining {dtype.name} by {operation.name} is not supported")
     return output
 
 
@@ -111,7 +109,6 @@ def require_room(operation: Op, computed: DType, out: Any) -> None:
         return
     raise UnsupportedError(
         f"combining {computed.name} by {operation.name} in an out= array of {target} is not supported",
-        loc=user_location(),
         fix=f"pass an out= array of {computed.name}, and convert it with .astype(np.{target})",
     )
 
@@ -126,9 +123,7 @@ def _wanted_dtype(operation: Op, dtype: DType) -> DType:
 def _require_loop(operation: Op, wanted: DType, found: DType) -> None:
     if wanted is not found:
         words = "No loop matching the specified signature and casting was found for ufunc"
-        raise DTypeError(
-            f"{words} {operation.ufunc}", loc=user_location(), fix=f"pass dtype=np.{found.name}, or none"
-        )
+        raise DTypeError(f"{words} {operation.ufunc}", fix=f"pass dtype=np.{found.name}, or none")
 
 
 def accumulate_over(
@@ -254,7 +249,7 @@ def _mask(where: Any, array: SymbolicArray, order: Sequence[int]) -> SymbolicArr
     require_cast(given, np.bool_, "safe")
     words = f"where= of shape {shape_text(given.cells.shape)} does not broadcast to the array"
     if not broadcasts_to(given.cells.shape, array.cells.shape, words):
-        raise ShapeError(words, loc=user_location(), details=(describe(array),), fix="fit the mask to it")
+        raise ShapeError(words, details=(describe(array),), fix="fit the mask to it")
     return SymbolicArray(broadcast_view(given.cells, array.cells.shape).transpose(order), given.record)
 
 
@@ -283,7 +278,6 @@ def _neutral(operation: Op, dtype: DType) -> Expr:
     if operation.identity is None:
         raise UnsupportedError(
             f"np.{operation.ufunc or operation.name}.reduce is not supported in a jitted function",
-            loc=user_location(),
             fix="reduce with add, multiply, minimum, maximum, logical_* or bitwise_*",
         )
     part = operation.identity(dtype.part)
@@ -303,17 +297,11 @@ def _require_cells(operation: Op, array: SymbolicArray, axes: tuple[int, ...], w
         raise ShapeError(
             f"reduction operation '{operation.name}' does not have an identity, so to use a where mask "
             "one has to specify 'initial'",
-            loc=user_location(),
             fix="pass initial=",
         )
     words = f"zero-size array to reduction operation {operation.name} which has no identity"
     if not all(require_at_least(array.cells.shape[axis], 1, "ValueError", words) for axis in axes):
-        raise ShapeError(
-            words,
-            loc=user_location(),
-            details=(describe(array),),
-            fix="pass initial=",
-        )
+        raise ShapeError(words, details=(describe(array),), fix="pass initial=")
 
 
 def reduce_array(

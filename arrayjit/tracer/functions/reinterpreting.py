@@ -22,7 +22,7 @@ from ...ir.expr import Apply, Cast, Expr, dtype_of
 from ...ir.ops import OPS
 from ..record.registry import method
 from ..record.retrace import Reason
-from ..record.trace import Trace, current_trace, user_location
+from ..record.trace import Trace, current_trace
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_operand
 from ..values.numbers import integer_of
@@ -44,7 +44,6 @@ def view(self: SymbolicArray, dtype: Any = None, type: Any = None) -> SymbolicAr
     if dtype is not None and self.cells.tensor.storage in current_trace().swapped:
         raise UnsupportedError(
             "a view as another dtype of an array of foreign byte order is not supported in a jitted function",
-            loc=user_location(),
             details=(describe(self),),
             fix="convert it before the call: x.astype(x.dtype.newbyteorder('='))",
         )
@@ -124,7 +123,6 @@ def _supported(array: SymbolicArray, dtype: Any) -> DType:
     if not (_has_plain_bits(mine) or mine is BOOL) or not _has_plain_bits(theirs):
         raise UnsupportedError(
             f"a view of {mine.name} as {theirs.name} is not supported in a jitted function",
-            loc=user_location(),
             details=(describe(array),),
             fix="view integers, float32, float64 or complex numbers as one another, or use x.astype(dtype)",
         )
@@ -146,7 +144,7 @@ def _require_rows(array: Any, wanted: DType) -> None:
         )
         fix = "cut the last axis to a multiple: x[:len(x) // n * n]"
     if words:
-        raise ShapeError(words, loc=user_location(), details=(describe(array),), fix=fix)
+        raise ShapeError(words, details=(describe(array),), fix=fix)
 
 
 def _has_plain_bits(dtype: DType) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from ...errors import ShapeError
 from ...ir.index import Affine, Symbol
 from ..record.registry import implements, method
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..record.view import View
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, copy
@@ -104,7 +104,7 @@ def _completed(array: SymbolicArray, shape: Any) -> tuple[Affine, ...]:
     given = [integer_of(part, array.record) for part in parts]
     unknown = [n for n, extent in enumerate(given) if extent.is_constant and extent.offset < 0]
     if len(unknown) > 1:
-        raise ShapeError("can only specify one unknown dimension", loc=user_location(), fix="keep one -1")
+        raise ShapeError("can only specify one unknown dimension", fix="keep one -1")
     known = list(shape_of([extent for n, extent in enumerate(given) if n not in unknown]))
     words = f"cannot reshape array of {_size_text(array.cells.shape)} into shape {shape_text(given)}"
     size, rest = _reduced(array.cells.shape, known)
@@ -117,7 +117,6 @@ def _completed(array: SymbolicArray, shape: Any) -> tuple[Affine, ...]:
     if not fits:
         raise ShapeError(
             words,
-            loc=user_location(),
             details=(describe(array),),
             fix="choose a shape with the same number of elements, or use -1 for one extent",
         )
@@ -179,7 +178,6 @@ def _reshaped(array: SymbolicArray, wanted: tuple[Affine, ...], may_copy: Any) -
     if may_copy is False:
         raise ShapeError(
             "Unable to avoid creating a copy while reshaping.",
-            loc=user_location(),
             details=(describe(array),),
             fix="leave copy= out",
         )

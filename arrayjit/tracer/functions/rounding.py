@@ -10,7 +10,6 @@ from ...errors import DTypeError
 from ...ir.dtype import BOOL
 from ...ir.ops import op
 from ..record.registry import implements, method
-from ..record.trace import user_location
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_array, cast, elementwise, laid
 from ..values.layout import copy_order
@@ -35,7 +34,6 @@ def _rounded(array: SymbolicArray, decimals: int) -> SymbolicArray:
         operation = "multiply" if decimals > 0 else "divide"
         raise DTypeError(
             f"Cannot cast ufunc '{operation}' output from dtype('float64') to dtype('bool')",
-            loc=user_location(),
             fix="convert it first: x.astype(float)",
         )
     if not dtype.is_inexact and dtype is not BOOL:

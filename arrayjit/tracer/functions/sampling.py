@@ -12,7 +12,7 @@ from ...errors import DTypeError, ShapeError
 from ...ir.ops import op
 from ..loops.control import cond
 from ..record.registry import implements
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..values.array import describe
 from ..values.elementwise import as_array, elementwise
 from ..values.extents import is_at_least, require_at_least, same_shape
@@ -74,7 +74,6 @@ def _require_real_places(*given: Any) -> None:
             cast = f"from {array.dtype!r} to dtype('float64')"
             raise DTypeError(
                 f"Cannot cast array data {cast} according to the rule 'safe'",
-                loc=user_location(),
                 details=(describe(array),),
                 fix="use the parts, x.real and x.imag",
             )
@@ -156,10 +155,10 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> An
         given *= len(axes)
     if len(given) != len(axes):
         words = "invalid number of arguments"
-        raise DTypeError(words, loc=user_location(), fix="pass a distance or a row of places for each axis")
+        raise DTypeError(words, fix="pass a distance or a row of places for each axis")
     if edge_order > 2:
         words = "'edge_order' greater than 2 not supported"
-        raise ShapeError(words, loc=user_location(), fix="use edge_order=2")
+        raise ShapeError(words, fix="use edge_order=2")
     found = tuple(_along(samples, one, where, edge_order) for one, where in zip(axes, given, strict=True))
     return found[0] if len(found) == 1 else found
 
@@ -170,11 +169,11 @@ def _along(f: Any, axis: int, places: Any, edge_order: Any) -> Any:
     known = as_array(places)
     if known.ndim > 1:
         words = "distances must be either scalars or 1d"
-        raise ShapeError(words, loc=user_location(), fix="pass a number or a row for each axis")
+        raise ShapeError(words, fix="pass a number or a row for each axis")
     words = "when 1d, distances must match the length of the corresponding dimension"
     extent = f.cells.shape[axis]
     if known.ndim and not same_shape(known.cells.shape, (extent,), words):
-        raise ShapeError(words, loc=user_location(), fix="pass a place for each sample along the axis")
+        raise ShapeError(words, fix="pass a place for each sample along the axis")
     steps = _steps(known) if known.ndim else places
     first = steps[0] if known.ndim else places
     words = (
@@ -182,7 +181,7 @@ def _along(f: Any, axis: int, places: Any, edge_order: Any) -> Any:
         "at least (edge_order + 1) elements are required."
     )
     if not require_at_least(extent, edge_order + 1, "ValueError", words):
-        raise ShapeError(words, loc=user_location(), details=(describe(f),), fix="pass more samples")
+        raise ShapeError(words, details=(describe(f),), fix="pass more samples")
     if not known.ndim:
         return _slopes(f, axis, steps, edge_order)
     return cond(
@@ -256,10 +255,10 @@ def _require_rows(arrays: Sequence[Any], names: Sequence[str]) -> None:
     for name, array in zip(names, arrays, strict=True):
         if array.ndim != 1:
             how = "too deep" if array.ndim else "of too small depth"
-            raise ShapeError(f"object {how} for desired array", loc=user_location(), fix="pass rows")
+            raise ShapeError(f"object {how} for desired array", fix="pass rows")
         words = f"{name} cannot be empty"
         if not require_at_least(array.cells.shape[0], 1, "ValueError", words):
-            raise ShapeError(words, loc=user_location(), fix="pass numbers")
+            raise ShapeError(words, fix="pass numbers")
 
 
 def _longer_first(one: Any, other: Any) -> tuple[Any, Any, Any]:
@@ -317,14 +316,14 @@ def _margins(mode: Any, other: Any) -> tuple[Any, Any]:
         return len(other) // 2, room - len(other) // 2
     if mode != "valid":
         words = f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})"
-        raise ShapeError(words, loc=user_location(), fix="use mode='full'")
+        raise ShapeError(words, fix="use mode='full'")
     return 0, 0
 
 
 def _require_samples(known: Any, values: Any) -> None:
     words = "array of sample points is empty"
     if known.ndim and not require_at_least(known.cells.shape[0], 1, "ValueError", words):
-        raise ShapeError(words, loc=user_location(), fix="pass samples")
+        raise ShapeError(words, fix="pass samples")
     words = "fp and xp are not of the same length."
     if known.ndim != 1 or not same_shape(known.cells.shape, values.cells.shape, words):
-        raise ShapeError(words, loc=user_location(), fix="pass two rows of one length")
+        raise ShapeError(words, fix="pass two rows of one length")

@@ -19,7 +19,7 @@ from ...ir.index import Affine, affine
 from ...ir.ops import OPS, Op, op
 from ..indices.indexing import getitem
 from ..record.registry import implements, method, ufunc_method
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..record.view import View
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_array, cast, check_exponent, elementwise, operand_at
@@ -49,12 +49,11 @@ def accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, ou
     if row is None or row.arity != 2:
         raise UnsupportedError(
             f"np.{ufunc.__name__}.accumulate is not supported in a jitted function",
-            loc=user_location(),
             fix="accumulate with add, multiply, minimum, maximum or another ufunc of two operands",
         )
     given = as_array(array)
     if given.ndim == 0:
-        raise DTypeError("cannot accumulate on a scalar", loc=user_location(), fix="use np.atleast_1d(x)")
+        raise DTypeError("cannot accumulate on a scalar", fix="use np.atleast_1d(x)")
     along = only_axis(axis, given.ndim, "accumulate")
     kind = computing_dtype(row, given.element_type, dtype, out)
     if row is op("power"):
@@ -82,20 +81,6 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Sym
     return _along(op("multiply"), a, axis, dtype, out)
 
 
-@implements("cumulative_sum")
-def cumulative_sum(
-    x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
-) -> SymbolicArray:
-    return _cumulative(op("add"), 0, x, axis, dtype, out, include_initial)
-
-
-@implements("cumulative_prod")
-def cumulative_prod(
-    x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
-) -> SymbolicArray:
-    return _cumulative(op("multiply"), 1, x, axis, dtype, out, include_initial)
-
-
 @implements(np.nancumsum)
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> SymbolicArray:
     return _along(op("add"), without_nan(as_array(a), 0.0), axis, dtype, out)
@@ -112,26 +97,6 @@ def _along(operation: Op, a: Any, axis: Any, dtype: Any, out: Any) -> SymbolicAr
         array, axis = flat(array), axis or 0
     kind = computing_dtype(operation, array.element_type, dtype, out)
     return deliver(_scan(operation, array, axis_of(axis, array.ndim), kind), out, "unsafe")
-
-
-def _cumulative(
-    operation: Op, start: int, x: Any, axis: Any, dtype: Any, out: Any, include_initial: bool
-) -> SymbolicArray:
-    array = as_array(x)
-    if axis is None and array.ndim > 1:
-        raise ShapeError(
-            "For arrays which have more than one dimension ``axis`` argument is required.",
-            loc=user_location(),
-            fix="pass axis=",
-        )
-    result = _along(operation, array, axis, dtype, None)
-    if include_initial:
-        along = axis_of(axis or 0, result.ndim)
-        extents = result.cells.shape
-        shape = (*extents[:along], ONE, *extents[along + 1 :])
-        first = broadcast_to(as_array(result.dtype.type(start)), shape)
-        result = concatenate((first, result), along)
-    return deliver(result, out, "unsafe")
 
 
 def _scan(operation: Op, array: SymbolicArray, axis: int, kind: DType) -> SymbolicArray:
@@ -203,11 +168,9 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, append:
     if n == 0:
         return array
     if array.ndim == 0:
-        raise ShapeError(
-            "diff requires input that is at least one dimensional", loc=user_location(), fix="pass an array"
-        )
+        raise ShapeError("diff requires input that is at least one dimensional", fix="pass an array")
     if n < 0:
-        raise ShapeError(f"order must be non-negative but got {n!r}", loc=user_location(), fix="use n >= 0")
+        raise ShapeError(f"order must be non-negative but got {n!r}", fix="use n >= 0")
     along = axis_of(axis, array.ndim)
     parts = [_edge(array, along, prepend), array, _edge(array, along, append)]
     given = [part for part in parts if part is not None]

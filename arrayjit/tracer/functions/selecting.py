@@ -18,7 +18,7 @@ from ..indices.compaction import nonzero
 from ..indices.gathering import gather
 from ..indices.indexing import getitem, setitem
 from ..record.registry import implements, method
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..record.view import View
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import (
@@ -38,6 +38,7 @@ from ..values.extents import ONE, ZERO, numbers, require_at_least
 from ..values.fitting import ALL_MUST_FIT, check_fits
 from ..values.layout import copy_order, is_laid_out, kept_order
 from ..values.numbers import integer_of
+from .adopted import numpy_program
 from .operands import (
     arrays_of,
     axis_of,
@@ -46,7 +47,6 @@ from .operands import (
     is_given,
     put_back,
     require_cast,
-    require_real,
     result_of,
 )
 from .reductions import reduce_array
@@ -62,7 +62,7 @@ def where(condition: Any, x: Any = np._NoValue, y: Any = np._NoValue, /) -> Any:
         return nonzero(as_array(condition))
     if x is np._NoValue or y is np._NoValue:
         words = "either both or neither of x and y should be given"
-        raise ShapeError(words, loc=user_location(), fix="use np.where(condition, x, y)")
+        raise ShapeError(words, fix="use np.where(condition, x, y)")
     return _chosen(as_array(condition), x, y, common_dtype(x, y))
 
 
@@ -107,10 +107,10 @@ def clip(
         return clip_method(a, min, max, out, casting=casting)
     if not all(given):
         words = f"clip() missing 1 required positional argument: {'a_max' if given[0] else 'a_min'!r}"
-        raise UnsupportedError(words, loc=user_location(), fix="pass None where there is no bound")
+        raise UnsupportedError(words, fix="pass None where there is no bound")
     if not (min is np._NoValue and max is np._NoValue):
         words = "Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden."
-        raise NumberError(words, loc=user_location(), fix="pass each bound once")
+        raise NumberError(words, fix="pass each bound once")
     return clip_method(a, a_min, a_max, out, casting=casting)
 
 
@@ -177,12 +177,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     extent = array.cells.shape[along]
     words = "cannot do a non-empty take from an empty axes."
     if ZERO not in positions.cells.shape and not require_at_least(extent, 1, "IndexError", words):
-        raise IndexOutOfRange(
-            words,
-            loc=user_location(),
-            details=(describe(array),),
-            fix="take from an array that has cells",
-        )
+        raise IndexOutOfRange(words, details=(describe(array),), fix="take from an array that has cells")
     counted = within(positions, extent, along, mode)
     rank = positions.ndim
     shape = (*array.cells.shape[:along], *positions.cells.shape, *array.cells.shape[along + 1 :])
@@ -203,9 +198,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> SymbolicArray:
     along = axis_of(axis, array.ndim)
     if positions.ndim != array.ndim:
         raise ShapeError(
-            "`indices` and `arr` must have the same number of dimensions",
-            loc=user_location(),
-            fix="insert axes with np.newaxis",
+            "`indices` and `arr` must have the same number of dimensions", fix="insert axes with np.newaxis"
         )
     require_integers(positions, "`indices` must be an integer array")
     counted = within(positions, array.cells.shape[along], along)
@@ -230,14 +223,13 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> SymbolicArray:
     if len(condlist) != len(choicelist) or not condlist:
         raise ShapeError(
             "list of cases must be same length as list of conditions",
-            loc=user_location(),
             fix="give one choice for each condition, and at least one",
         )
     conditions = arrays_of(condlist)
     for position, condition in enumerate(conditions):
         if condition.element_type is not BOOL:
             words = f"invalid entry {position} in condlist: should be boolean ndarray"
-            raise DTypeError(words, loc=user_location(), fix="compare: x != 0")
+            raise DTypeError(words, fix="compare: x != 0")
     dtype = common_dtype(*choicelist, default)
     result = default
     for condition, choice in zip(conditions[::-1], choicelist[::-1], strict=True):
@@ -315,7 +307,7 @@ def diag_indices_from(arr: Any) -> tuple[SymbolicArray, ...]:
     extents = numbers(as_array(arr).cells.shape, "an extent of what has a diagonal")
     if len(extents) < 2 or len(set(extents)) > 1:
         words = "All dimensions of input must be of equal length"
-        raise ShapeError(words, loc=user_location(), fix="use a square matrix")
+        raise ShapeError(words, fix="use a square matrix")
     return tuple(map(constant_array, np.diag_indices(extents[0], len(extents))))
 
 
@@ -323,9 +315,7 @@ def _triangular(array: SymbolicArray, k: Affine, *, lower: bool) -> SymbolicArra
     dtype = array.element_type
     zero = literal(0, dtype)
     if array.ndim == 0:
-        raise UnsupportedError(
-            "a triangle of a number", loc=user_location(), details=(describe(array),), fix="use a matrix"
-        )
+        raise UnsupportedError("a triangle of a number", details=(describe(array),), fix="use a matrix")
     if array.ndim == 1:
         array = broadcast_to(array, array.cells.shape * 2)
 
@@ -361,38 +351,18 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     return laid(result, copy_order(array.cells, "K")) if copy else deliver(result, array)
 
 
-@implements(np.isclose)
-def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> SymbolicArray:
-    left, right = as_operand(a), as_operand(b)
-    if isinstance(right, int):
-        right = float(right)
-    if not as_array(right).element_type.is_inexact:
-        right = elementwise(op("multiply"), right, 1.0)
-    gap = elementwise(op("absolute"), elementwise(op("subtract"), left, right))
-    room = as_operand(atol) + as_operand(rtol) * abs(right)
-    near = elementwise(op("logical_and"), elementwise(op("less_equal"), gap, room), _finite(right))
-    result = elementwise(op("logical_or"), near, elementwise(op("equal"), left, right))
-    if equal_nan:
-        both = elementwise(op("logical_and"), _is_nan(left), _is_nan(right))
-        result = elementwise(op("logical_or"), result, both)
-    return result
-
-
-def _finite(value: Any) -> Any:
-    return elementwise(op("isfinite"), value)
-
-
 def _is_nan(value: Any) -> Any:
     return elementwise(op("isnan"), value)
 
 
 @implements(np.allclose)
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> SymbolicArray:
+@numpy_program
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """A traced bool; NumPy's own is a Python bool."""
-    return _python_bool(isclose(a, b, rtol, atol, equal_nan))
+    return _python_bool(np.isclose(a, b, rtol, atol, equal_nan))
 
 
-def _python_bool(truth: SymbolicArray) -> SymbolicArray:
+def _python_bool(truth: Any) -> SymbolicArray:
     """Whether all cells hold, as a Python bool."""
     verdict = reduce_array(op("logical_and"), truth)
     return SymbolicArray(verdict.cells, verdict.record, weak=bool)
@@ -422,13 +392,3 @@ def array_equiv(a1: Any, a2: Any) -> SymbolicArray | bool:
     except ValueError:
         return False
     return _python_bool(elementwise(op("equal"), left, right))
-
-
-@implements(np.isposinf)
-def isposinf(x: Any, out: Any = None) -> Any:
-    return np.equal(require_real(as_array(x), "np.isposinf"), np.inf, out=out)
-
-
-@implements(np.isneginf)
-def isneginf(x: Any, out: Any = None) -> Any:
-    return np.equal(require_real(as_array(x), "np.isneginf"), -np.inf, out=out)

@@ -16,7 +16,7 @@ from ...errors import ShapeError
 from ...ir.index import Affine
 from ..indices.indexing import getitem
 from ..record.registry import implements, method
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, broadcast, broadcast_view, broadcasts_to
 from ..values.extents import ONE, ZERO, agree, greater, is_at_least, lesser, require_at_least, shape_text
@@ -78,9 +78,7 @@ def transpose(a: Any, axes: Any = None) -> SymbolicArray:
         return permuted(array, range(array.ndim)[::-1])
     order = axes_of(axes, array.ndim)
     if len(order) != array.ndim:
-        raise ShapeError(
-            "axes don't match array", loc=user_location(), details=(describe(array),), fix="name every axis"
-        )
+        raise ShapeError("axes don't match array", details=(describe(array),), fix="name every axis")
     return permuted(array, order)
 
 
@@ -97,9 +95,7 @@ def matrix_transpose(x: Any, /) -> SymbolicArray:
     array = as_array(x)
     if array.ndim < 2:
         raise ShapeError(
-            f"Input array must be at least 2-dimensional, but it is {array.ndim}",
-            loc=user_location(),
-            fix="use np.atleast_2d(x)",
+            f"Input array must be at least 2-dimensional, but it is {array.ndim}", fix="use np.atleast_2d(x)"
         )
     return swapaxes(array, -1, -2)
 
@@ -122,23 +118,11 @@ def moveaxis(a: Any, source: Any, destination: Any) -> SymbolicArray:
     if len(sources) != len(targets):
         raise ShapeError(
             "`source` and `destination` arguments must have the same number of elements",
-            loc=user_location(),
             fix="give one destination for each source",
         )
     order = [axis for axis in range(array.ndim) if axis not in sources]
     for target, origin in sorted(zip(targets, sources, strict=True)):
         order.insert(target, origin)
-    return permuted(array, order)
-
-
-@implements(np.rollaxis)
-def rollaxis(a: Any, axis: Any, start: Any = 0) -> SymbolicArray:
-    array = as_array(a)
-    origin = axis_of(axis, array.ndim)
-    target = axis_of(start, array.ndim + 1, "start") if start >= 0 else axis_of(start, array.ndim, "start")
-    order = list(range(array.ndim))
-    order.remove(origin)
-    order.insert(target - 1 if origin < target else target, origin)
     return permuted(array, order)
 
 
@@ -159,12 +143,7 @@ def squeeze(a: Any, axis: Any = None) -> SymbolicArray:
         axes = axes_of(axis, array.ndim)
     words = "cannot select an axis to squeeze out which has size not equal to one"
     if not all(agree(array.cells.shape[one], ONE, words) for one in axes):
-        raise ShapeError(
-            words,
-            loc=user_location(),
-            details=(describe(array),),
-            fix="squeeze axes of size 1 only",
-        )
+        raise ShapeError(words, details=(describe(array),), fix="squeeze axes of size 1 only")
     if array.is_scalar or (axis is None and not axes):
         return array
     return drop_axes(array, axes)
@@ -184,11 +163,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> SymbolicArray:
         f"{shape_text(given.cells.shape)} and requested shape {shape_text(wanted)}"
     )
     if not broadcasts_to(given.cells.shape, wanted, words):
-        raise ShapeError(
-            words,
-            loc=user_location(),
-            fix="every extent of the array must be 1 or equal that of the shape",
-        )
+        raise ShapeError(words, fix="every extent of the array must be 1 or equal that of the shape")
     return SymbolicArray(broadcast_view(given.cells, wanted), given.record)
 
 
@@ -243,20 +218,10 @@ def flip(m: Any, axis: Any = None) -> SymbolicArray:
     return getitem(array, tuple(backwards if n in axes else forwards for n in range(array.ndim)))
 
 
-@implements(np.fliplr)
-def fliplr(m: Any) -> SymbolicArray:
-    return flip(_of_rank(m, 2), 1)
-
-
-@implements(np.flipud)
-def flipud(m: Any) -> SymbolicArray:
-    return flip(_of_rank(m, 1), 0)
-
-
 def _of_rank(m: Any, least: int) -> SymbolicArray:
     array = as_array(m)
     if array.ndim < least:
-        raise ShapeError(f"Input must be >= {least}-d.", loc=user_location(), details=(describe(array),))
+        raise ShapeError(f"Input must be >= {least}-d.", details=(describe(array),))
     return array
 
 
@@ -264,10 +229,10 @@ def _of_rank(m: Any, least: int) -> SymbolicArray:
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> SymbolicArray:
     array = as_array(m)
     if len(axes) != 2:
-        raise ShapeError("len(axes) must be 2.", loc=user_location(), fix="name two axes")
+        raise ShapeError("len(axes) must be 2.", fix="name two axes")
     first, second = (axis_of(axis, array.ndim, "axes") for axis in axes)
     if first == second:
-        raise ShapeError("Axes must be different.", loc=user_location(), fix="name two axes")
+        raise ShapeError("Axes must be different.", fix="name two axes")
     turns = operator.index(k) % 4
     if turns == 0:
         return remapped(array, array.cells.shape, lambda position: position)
@@ -285,15 +250,10 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Symboli
     return read_only(_diagonal(_of_rank(a, 2), offset, axis1, axis2))
 
 
-@implements(np.linalg.diagonal)
-def matrix_diagonal(x: Any, /, *, offset: int = 0) -> SymbolicArray:
-    return diagonal(x, offset, -2, -1)
-
-
 def _diagonal(array: SymbolicArray, offset: int, axis1: int, axis2: int) -> SymbolicArray:
     rows, columns = axis_of(axis1, array.ndim, "axis1"), axis_of(axis2, array.ndim, "axis2")
     if rows == columns:
-        raise ShapeError("axis1 and axis2 cannot be the same", loc=user_location(), fix="name two axes")
+        raise ShapeError("axis1 and axis2 cannot be the same", fix="name two axes")
     others = [axis for axis in range(array.ndim) if axis not in (rows, columns)]
     offset = operator.index(offset)
     down, right = max(0, -offset), max(0, offset)
@@ -321,7 +281,6 @@ def sliding_window_view(
         raise ShapeError(
             f"Must provide window_shape for all dimensions of `x`; got {len(windows)} window_shape elements "
             f"and `x.ndim` is {array.ndim}.",
-            loc=user_location(),
             fix="pass axis= with one axis for each extent of the window",
         )
     shape = list(array.cells.shape)
@@ -329,7 +288,7 @@ def sliding_window_view(
     for one, extent in zip(axes, windows, strict=True):
         shape[one] = shape[one] - extent + 1
         if not require_at_least(shape[one], 1, "ValueError", words):
-            raise ShapeError(words, loc=user_location(), fix="shrink it")
+            raise ShapeError(words, fix="shrink it")
 
     def place(position: tuple[Affine, ...]) -> list[Affine]:
         index = list(position[: array.ndim])

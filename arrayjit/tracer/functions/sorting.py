@@ -21,7 +21,7 @@ from ..indices.gathering import gather
 from ..indices.indexing import require_assignable, setitem
 from ..record.portions import Portion, made, portion
 from ..record.registry import implements, method
-from ..record.trace import Body, current_trace, user_location
+from ..record.trace import Body, current_trace
 from ..record.view import View
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_array, copy, elementwise, laid
@@ -94,7 +94,7 @@ def require_axis(axis: Any) -> None:
     """Raise DTypeError where a method that works in place is given no axis."""
     if axis is None:
         words = "'NoneType' object cannot be interpreted as an integer"
-        raise DTypeError(words, loc=user_location(), fix="make a sorted copy: np.sort(x, axis=None)")
+        raise DTypeError(words, fix="make a sorted copy: np.sort(x, axis=None)")
 
 
 @implements(np.argsort)
@@ -199,9 +199,9 @@ def _is_stable(kind: Any, stable: Any) -> bool:
     try:
         np.sort(np.empty(0), kind=kind, stable=stable)
     except ValueError as error:
-        raise NumberError(str(error), loc=user_location(), fix=_KINDS) from None
+        raise NumberError(str(error), fix=_KINDS) from None
     except TypeError as error:
-        raise DTypeError(str(error), loc=user_location(), fix=_KINDS) from None
+        raise DTypeError(str(error), fix=_KINDS) from None
     return bool(stable) or (kind is not None and kind[:1] in _STABLE)
 
 
@@ -305,9 +305,9 @@ def _ranks(kth: Any, count: int | None, extent: Affine) -> list[int]:
     given = list(kth) if type(kth) in (tuple, list) else [kth]
     types = [type(place) for place in given]
     if any(issubclass(each, (bool, np.bool_)) for each in types):
-        raise ShapeError("Booleans unacceptable as partition index", loc=user_location(), fix=_PLACES)
+        raise ShapeError("Booleans unacceptable as partition index", fix=_PLACES)
     if not given or any(issubclass(each, (float, np.inexact)) for each in types):
-        raise DTypeError("Partition index must be integer", loc=user_location(), fix=_PLACES)
+        raise DTypeError("Partition index must be integer", fix=_PLACES)
     is_known = all(issubclass(each, (int, np.integer)) for each in types)
     if not (extent.is_constant and extent.offset and count != 0):
         return []
@@ -318,14 +318,14 @@ def _ranks(kth: Any, count: int | None, extent: Affine) -> list[int]:
         return []
     for place in given:
         if not -size <= place < size:
-            raise ShapeError(f"kth(={place}) out of bounds ({size})", loc=user_location(), fix=_PLACES)
+            raise ShapeError(f"kth(={place}) out of bounds ({size})", fix=_PLACES)
     return [int(place) % size for place in given]
 
 
 def _require_place(place: SymbolicArray, size: int) -> None:
     """The compiled function raises where there is no such place."""
     if place.element_type.is_inexact:
-        raise DTypeError("Partition index must be integer", loc=user_location(), fix=_PLACES)
+        raise DTypeError("Partition index must be integer", fix=_PLACES)
     for relation, limit in (("greater_equal", -size), ("less", size)):
         holds = elementwise(op(relation), place, limit)
         place.record.check(holds.cells.shape, holds.load, "ValueError", f"kth out of bounds ({size})")

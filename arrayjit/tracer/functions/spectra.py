@@ -21,7 +21,6 @@ import numpy as np
 from ...errors import ShapeError
 from ..loops.control import cond, while_loop
 from ..record.registry import implements
-from ..record.trace import user_location
 from ..values.elementwise import as_array
 from .adopted import numpy_program
 from .bidiagonal import diagonalised, reflection, rotation
@@ -37,7 +36,7 @@ from .factorisations import (
 )
 from .parts import squares
 
-__all__ = ["svd", "svdvals", "wide_floats_of"]
+__all__ = ["svd", "wide_floats_of"]
 
 _FEW = 8
 """Columns up to which rotations of rows find singular values, and vectors in 0.7 of the time of LAPACK's."""
@@ -68,7 +67,7 @@ def _of_hermitian(a: Any, uplo: str, wants_vectors: bool) -> Any:
     side = uplo.upper()
     if side not in ("L", "U"):
         words = "UPLO argument must be 'L' or 'U'"
-        raise ShapeError(words, loc=user_location(), fix="use UPLO='L', which is the default")
+        raise ShapeError(words, fix="use UPLO='L', which is the default")
     matrices, result_dtype = wide_floats_of(a)
     require_square(matrices)
     n, lead = matrices.shape[-1], matrices.shape[:-2]
@@ -329,12 +328,6 @@ def _turn(rows: Any, turns: Any, wants_vectors: bool, p: Any, q: Any, count: Any
         count[...] += 1
 
     cond(is_turned, rotate, lambda: None)
-
-
-@implements(np.linalg.svdvals)
-@numpy_program
-def svdvals(x: Any, /) -> Any:
-    return svd(x, compute_uv=False)
 
 
 def wide_floats_of(*given: Any) -> tuple[Any, ...]:

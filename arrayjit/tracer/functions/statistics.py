@@ -1,4 +1,4 @@
-"""Reductions made of several steps: `mean`, `var`, `std`, `average`, `ptp` and the NaN-ignoring family.
+"""Reductions made of several steps: `mean`, `var`, `std`, `average` and the NaN-ignoring family.
 
 The steps are NumPy's own, in NumPy's dtypes: a mean is a sum divided by a count, a variance takes two
 passes.
@@ -7,6 +7,7 @@ passes.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,8 @@ from ...errors import DivisionByZero, DTypeError, ShapeError
 from ...ir.dtype import BF16, BOOL, C128, F32, F64, I64, DType, from_numpy
 from ...ir.index import Affine
 from ...ir.ops import op
-from ..record.registry import implements, method
-from ..record.trace import current_trace, user_location
+from ..record.registry import AnyCallable, implements, method
+from ..record.trace import current_trace
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, cast, copy, elementwise
 from ..values.extents import ONE, agree, as_expr, product, require_at_least, same_shape
@@ -28,7 +29,7 @@ from .shaping import broadcast_to, insert_axes
 
 _NO_CELLS = "division by zero"
 
-__all__ = ["mean", "std", "var", "without_nan"]
+__all__ = ["mean", "without_nan"]
 
 
 @implements(np.mean)
@@ -68,46 +69,6 @@ def _quotient(
     require_room(op("add"), kind, out)
     total = accumulate_over(op("add"), array, axes, kind, where=where)
     return _divided(_as_dtype(total, target), count)
-
-
-@implements(np.var)
-@method("var")
-def var(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
-    correction: Any = None,
-) -> SymbolicArray:
-    array = as_array(a)
-    axes = axes_of(axis, array.ndim)
-    result = _variance(array, axes, dtype, out, _lost(ddof, correction), where, mean)
-    return deliver(insert_axes(result, axes) if is_true(keepdims) else result, out)
-
-
-@implements(np.std)
-@method("std")
-def std(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
-    correction: Any = None,
-) -> SymbolicArray:
-    array = as_array(a)
-    axes = axes_of(axis, array.ndim)
-    variance = _variance(array, axes, dtype, out, _lost(ddof, correction), where, mean)
-    return deliver(_root(insert_axes(variance, axes) if is_true(keepdims) else variance, out), out)
 
 
 def _mean_dtype(array: SymbolicArray) -> DType:
@@ -170,7 +131,7 @@ def _lost(ddof: Any, correction: Any) -> Any:
         return ddof
     if ddof != 0:
         words = "ddof and correction can't be provided simultaneously."
-        raise ShapeError(words, loc=user_location(), fix="pass one of them")
+        raise ShapeError(words, fix="pass one of them")
     return correction
 
 
@@ -189,21 +150,10 @@ def _root(variance: SymbolicArray, out: Any) -> SymbolicArray:
     if root.ndim:
         raise DTypeError(
             f"Cannot cast ufunc 'sqrt' output from {root.dtype!r} to {variance.dtype!r}",
-            loc=user_location(),
             details=(describe(variance),),
             fix="pass a dtype= of floats",
         )
     return cast(root, kind)
-
-
-@implements(np.ptp)
-def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> SymbolicArray:
-    high = reduce_array(op("maximum"), a, axis, keepdims=keepdims)
-    low = reduce_array(op("minimum"), a, axis, keepdims=keepdims)
-    if is_given(out):  # NumPy has the greatest there first.
-        require_room(op("maximum"), high.element_type, out)
-        high = _as_dtype(high, as_array(out).element_type)
-    return deliver(elementwise(op("subtract"), high, low), out)
 
 
 @implements(np.average)
@@ -216,7 +166,7 @@ def average(
         result = mean(array, axes, keepdims=keepdims)
         kept = [array.cells.shape[axis] for axis in range(array.ndim) if axis not in axes]
         if not all(require_at_least(extent, 1, "ZeroDivisionError", _NO_CELLS) for extent in kept):
-            raise DivisionByZero(_NO_CELLS, loc=user_location(), details=(describe(array),))
+            raise DivisionByZero(_NO_CELLS, details=(describe(array),))
         count = _count(array, axes, True)
         scale = as_array(np.float64(count)) if type(count) is int else _as_dtype(as_array(count), F64)
     else:
@@ -251,16 +201,11 @@ def _aligned_weights(
     array: SymbolicArray, axis: Any, axes: tuple[int, ...], weights: SymbolicArray
 ) -> SymbolicArray:
     if axis is None:
-        raise DTypeError(
-            "Axis must be specified when shapes of a and weights differ.",
-            loc=user_location(),
-            fix="pass axis=",
-        )
+        raise DTypeError("Axis must be specified when shapes of a and weights differ.", fix="pass axis=")
     words = "Shape of weights must be consistent with shape of a along specified axis."
     if not same_shape(weights.cells.shape, [array.cells.shape[one] for one in axes], words):
         raise ShapeError(
             words,
-            loc=user_location(),
             details=(describe(weights), describe(array)),
             fix="give one weight for each position of the axes",
         )
@@ -310,7 +255,7 @@ def _require_inexact(dtype: Any, out: Any) -> None:
     for name, asked in (("dtype", dtype), ("out", out)):
         if is_given(asked) and not from_numpy(asked if name == "dtype" else asked.dtype).is_inexact:
             words = f"If a is inexact, then {name} must be inexact"
-            raise DTypeError(words, loc=user_location(), fix=f"pass {name}= of floats")
+            raise DTypeError(words, fix=f"pass {name}= of floats")
 
 
 def _finite_mask(array: SymbolicArray, where: Any) -> SymbolicArray:
@@ -320,44 +265,6 @@ def _finite_mask(array: SymbolicArray, where: Any) -> SymbolicArray:
         return numbers
     require_cast(as_array(where), np.bool_, "safe")
     return elementwise(op("logical_and"), numbers, where)
-
-
-@implements(np.nanvar)
-def nanvar(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
-    correction: Any = None,
-) -> SymbolicArray:
-    array = as_array(a)
-    axes, lost = axes_of(axis, array.ndim), _lost(ddof, correction)
-    result = _variance_of_numbers(array, axes, dtype, out, lost, where, mean)
-    return deliver(insert_axes(result, axes) if is_true(keepdims) else result, out)
-
-
-@implements(np.nanstd)
-def nanstd(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
-    correction: Any = None,
-) -> SymbolicArray:
-    array = as_array(a)
-    axes, lost = axes_of(axis, array.ndim), _lost(ddof, correction)
-    variance = _variance_of_numbers(array, axes, dtype, out, lost, where, mean)
-    return deliver(_root(insert_axes(variance, axes) if is_true(keepdims) else variance, out), out)
 
 
 def _variance_of_numbers(
@@ -376,6 +283,37 @@ def _variance_of_numbers(
     result = _quotient(squares(deviation), axes, dtype, numbers, freedom, out)
     is_left = elementwise(op("greater"), freedom, 0)
     return _as_dtype(elementwise(op("where"), is_left, result, np.nan), result.element_type)
+
+
+def _spread(name: str, variance: Callable[..., SymbolicArray], is_root: bool) -> AnyCallable:
+    """A function that takes what `np.var` takes, and gives a variance or its root."""
+
+    def function(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: Any = 0,
+        keepdims: Any = False,
+        *,
+        where: Any = True,
+        mean: Any = None,
+        correction: Any = None,
+    ) -> SymbolicArray:
+        array = as_array(a)
+        axes = axes_of(axis, array.ndim)
+        result = variance(array, axes, dtype, out, _lost(ddof, correction), where, mean)
+        result = insert_axes(result, axes) if is_true(keepdims) else result
+        return deliver(_root(result, out) if is_root else result, out)
+
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+implements(np.var)(method("var")(_spread("var", _variance, is_root=False)))
+implements(np.std)(method("std")(_spread("std", _variance, is_root=True)))
+implements(np.nanvar)(_spread("nanvar", _variance_of_numbers, is_root=False))
+implements(np.nanstd)(_spread("nanstd", _variance_of_numbers, is_root=True))
 
 
 _of_known_extent: Any = numpy_program(inspect.unwrap(np.cov))
@@ -401,7 +339,7 @@ def cov(
     if array.ndim > 2 or (count.is_constant and not is_weighted):
         return _of_known_extent(m, y, rowvar, bias, ddof, dtype=dtype)
     if ddof is not None and ddof != int(ddof):
-        raise ShapeError("ddof must be integer", loc=user_location(), fix="pass a whole number")
+        raise ShapeError("ddof must be integer", fix="pass a whole number")
     lost = (0 if bias else 1) if ddof is None else ddof
     often, much = _weights_of("fweights", fweights, count), _weights_of("aweights", aweights, count)
     return _covariances(m, y, rowvar, lost, dtype, often, much)
@@ -415,7 +353,7 @@ def _weights_of(name: str, given: Any, count: Affine) -> SymbolicArray | None:
     weights = cast(as_array(given), F64)
     words = f"incompatible numbers of samples and {name}"
     if weights.ndim != 1 or not agree(weights.cells.shape[0], count, words):
-        raise ShapeError(words, loc=user_location(), fix="pass a row with a weight for each observation")
+        raise ShapeError(words, fix="pass a row with a weight for each observation")
     trace, shape = current_trace(), weights.cells.shape
     if name == "fweights":
         is_whole = elementwise(op("equal"), weights, elementwise(op("rint"), weights))

@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import NumberError, ShapeError
 from ...ir.index import Affine, Symbol
 from ..record.registry import creates, method
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..record.view import View
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array
@@ -43,9 +43,7 @@ def as_strided(
     extents = numbers(wanted, "the shape of a view of other strides")
     steps = _steps(array) if strides is None else _in_elements(array, strides)
     if len(steps) != len(extents):
-        raise ShapeError(
-            "mismatch in length of strides and shape", loc=user_location(), fix="give each axis one"
-        )
+        raise ShapeError("mismatch in length of strides and shape", fix="give each axis one")
     view = array.shown()
     start = view.tensor.linear(view.at((0,) * view.rank))
     axes = tuple(Symbol("i") for _ in extents)
@@ -74,7 +72,6 @@ def _in_elements(array: SymbolicArray, strides: Any) -> tuple[int, ...]:
         if step % array.itemsize:
             raise NumberError(
                 f"a stride of {step} bytes ends within a cell",
-                loc=user_location(),
                 details=(describe(array),),
                 fix=f"give multiples of {array.itemsize}, as x.strides has them",
             )
@@ -98,7 +95,6 @@ def _require_inside(
         if not require_at_least(room, 0, "ValueError", words):
             raise NumberError(
                 words,
-                loc=user_location(),
                 details=(describe(array),),
                 fix="make it smaller, as by the number of windows: (len(x) - width) // step + 1",
             )

@@ -23,7 +23,7 @@ from ...ir.expr import Apply, Expr
 from ...ir.index import Affine
 from ...ir.ops import OPS
 from ..record.registry import AnyCallable, implements
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..record.view import View
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, broadcast, operand_at, shape_of, store, views_of
@@ -66,35 +66,28 @@ for _function in _ADOPTED:
     implements(_function)(_adopted(_function))
 
 
-@implements(np.fft.fftn)
-def fftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Any:
-    return _along_axes(a, s, axes, norm, out, False)
-
-
-@implements(np.fft.ifftn)
-def ifftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Any:
-    return _along_axes(a, s, axes, norm, out, True)
-
-
-@implements(np.fft.fft2)
-def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: Any = None) -> Any:
-    return _along_axes(a, s, axes, norm, out, False)
-
-
-@implements(np.fft.ifft2)
-def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: Any = None) -> Any:
-    return _along_axes(a, s, axes, norm, out, True)
-
-
 @numpy_program
-def _along_axes(a: Any, s: Any, axes: Any, norm: Any, out: Any, is_inverse: bool) -> Any:
+def _along_axes(a: Any, s: Any, axes: Any, norm: Any, out: Any, one: Any) -> Any:
     """One axis after another, the last one first."""
     cells: Any = as_array(a)
     counts, places = _cook_nd_args(cells, s, axes)
-    one = np.fft.ifft if is_inverse else np.fft.fft
     for count, place in reversed(list(zip(counts, places, strict=True))):
         cells = one(cells, n=count, axis=place, norm=norm, out=out)
     return cells
+
+
+def _of_several_axes(name: str, one: Any, among: Any) -> AnyCallable:
+    def transform(a: Any, s: Any = None, axes: Any = among, norm: Any = None, out: Any = None) -> Any:
+        return _along_axes(a, s, axes, norm, out, one)
+
+    transform.__name__ = transform.__qualname__ = name
+    return transform
+
+
+implements(np.fft.fftn)(_of_several_axes("fftn", np.fft.fft, None))
+implements(np.fft.ifftn)(_of_several_axes("ifftn", np.fft.ifft, None))
+implements(np.fft.fft2)(_of_several_axes("fft2", np.fft.fft, (-2, -1)))
+implements(np.fft.ifft2)(_of_several_axes("ifft2", np.fft.ifft, (-2, -1)))
 
 
 # What NumPy's own code computes rows by: each writes the transform of `a` along an axis, scaled, into `out`.
@@ -201,7 +194,6 @@ def _require_kind(value: Any, kinds: str, name: str) -> None:
     if array.dtype.kind not in kinds:
         raise DTypeError(
             f"np.fft: {name} is of dtype {array.dtype}, which 'same_kind' does not cast",
-            loc=user_location(),
             details=(describe(array),),
             fix="pass x.real, or an out= of the result's dtype",
         )

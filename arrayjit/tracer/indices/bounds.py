@@ -8,7 +8,7 @@ from ...ir.dtype import I64, Kind
 from ...ir.expr import Apply, Const, Expr, Index, convert
 from ...ir.index import Affine
 from ...ir.ops import op
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..values.array import SymbolicArray, describe
 
 __all__ = ["require_integers", "within"]
@@ -22,9 +22,7 @@ def within(positions: SymbolicArray, extent: Affine, axis: int, mode: str = "rai
     the end and others raise IndexError."""
     if mode not in _MODES:
         raise ShapeError(
-            f"clipmode must be one of 'clip', 'raise', or 'wrap' (got '{mode}')",
-            loc=user_location(),
-            fix="use mode='raise'",
+            f"clipmode must be one of 'clip', 'raise', or 'wrap' (got '{mode}')", fix="use mode='raise'"
         )
 
     def brought(position: tuple[Affine, ...]) -> Expr:
@@ -71,6 +69,4 @@ def _around(value: Expr, extent: Affine) -> Expr:
 def require_integers(positions: SymbolicArray, words: str) -> None:
     """Raises IndexOutOfRange, saying `words`, for positions of another kind."""
     if positions.element_type.kind not in (Kind.INT, Kind.UINT):
-        raise IndexOutOfRange(
-            words, loc=user_location(), details=(describe(positions),), fix="convert them with .astype(int)"
-        )
+        raise IndexOutOfRange(words, details=(describe(positions),), fix="convert them with .astype(int)")

@@ -21,7 +21,7 @@ from ...ir.expr import Apply, Cast, Const, Expr, Index
 from ...ir.index import Affine
 from ...ir.ops import op
 from ..record.selections import Selection
-from ..record.trace import Body, Trace, current_trace, user_location
+from ..record.trace import Body, Trace, current_trace
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import always, cast
 from ..values.extents import most, product
@@ -35,7 +35,6 @@ def nonzero(array: SymbolicArray) -> tuple[SymbolicArray, ...]:
     if array.ndim == 0:
         raise ShapeError(
             "Calling nonzero on 0d arrays is not allowed. Use np.atleast_1d(scalar).nonzero() instead.",
-            loc=user_location(),
             details=(describe(array),),
             fix="write np.atleast_1d(x).nonzero()",
         )

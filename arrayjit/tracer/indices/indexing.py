@@ -19,7 +19,7 @@ from ...ir.dtype import BOOL
 from ...ir.expr import Expr, convert
 from ...ir.index import Affine
 from ..record.registry import method
-from ..record.trace import Body, Trace, current_trace, user_location
+from ..record.trace import Body, Trace, current_trace
 from ..record.view import View, same_cells
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, as_operand, as_stored, operand_at, shape_of
@@ -121,13 +121,11 @@ def require_assignable(array: SymbolicArray) -> None:
     if array.is_scalar or array.weak is not None:
         raise DTypeError(
             f"'{array.__class__.__name__}' object does not support item assignment",
-            loc=user_location(),
             details=(describe(array),),
         )
     if not array.cells.writeable:
         raise ReadOnlyError(
             "assignment destination is read-only",
-            loc=user_location(),
             details=(describe(array),),
             fix="write into a copy: x = x.copy()",
         )
@@ -162,7 +160,7 @@ def _require_few_axes(
     if error is not None:
         ours = DTypeError if isinstance(error, TypeError) else ShapeError
         fix = "take what has fewer axes out of it: x[0] = values[0]"
-        raise ours(str(error).rstrip("."), loc=user_location(), details=(describe(array),), fix=fix)
+        raise ours(str(error).rstrip("."), details=(describe(array),), fix=fix)
 
 
 @lru_cache(1000)
@@ -214,7 +212,7 @@ def _fitted(operand: Operand, wanted: Sequence[Affine], words: str) -> Operand:
     pairs = zip(rest[::-1], wanted[::-1], strict=False)
     if not all(extent == ONE for extent in ones) or not all(is_repeatable(*pair, words) for pair in pairs):
         fix = "give the value the shape of the assigned part, or one that broadcasts to it"
-        raise ShapeError(words, loc=user_location(), fix=fix)
+        raise ShapeError(words, fix=fix)
     if not extra or type(operand) is not SymbolicArray:
         return operand
     spans = [Span(ZERO, 1, extent) for extent in rest]
@@ -247,7 +245,6 @@ def _require_row(given: Sequence[Affine]) -> None:
         raise DTypeError(
             "NumPy boolean array indexing assignment requires a 0 or 1-dimensional input, input has "
             f"{len(given)} dimensions",
-            loc=user_location(),
             fix="write x[mask] = values[mask]",
         )
 

@@ -22,7 +22,7 @@ from ...ir.expr import Apply, Const, Expr, Index, Load
 from ...ir.index import Affine, Extent, affine
 from ...ir.ops import Op, op
 from ..record.retrace import Origin
-from ..record.trace import Trace, tensor_like, user_location
+from ..record.trace import Trace, tensor_like
 from ..record.view import View
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_operand, constant_array, is_traced, operand_at
@@ -136,7 +136,7 @@ def parse_key(
     parts = [_part(part, trace) for part in (key if isinstance(key, tuple) else (key,))]
     ellipses = sum(1 for part in parts if part is Ellipsis)
     if ellipses > 1:
-        raise IndexOutOfRange("an index can only have a single ellipsis ('...')", loc=user_location())
+        raise IndexOutOfRange("an index can only have a single ellipsis ('...')")
     if not ellipses:
         parts.append(Ellipsis)
     used = sum(_width(part) for part in parts)
@@ -161,7 +161,6 @@ def too_many_indices(array: SymbolicArray, used: int) -> IndexOutOfRange:
     """The error of an index with more entries than the array has axes."""
     return IndexOutOfRange(
         f"too many indices for array: array is {array.ndim}-dimensional, but {used} were indexed",
-        loc=user_location(),
         details=(describe(array),),
         fix="remove an index, or add axes with np.newaxis",
     )
@@ -182,7 +181,6 @@ def _part(part: Any, trace: Trace) -> Any:
     if constant.dtype == np.bool_ and constant.ndim == 0:
         raise UnsupportedError(
             "indexing with a single bool beside other indices is not supported",
-            loc=user_location(),
             fix="index with the others first: x[0][True]",
         )
     return constant
@@ -224,9 +222,7 @@ def _items(array: SymbolicArray, axis: int, part: Any, trace: Trace, counts: boo
     try:
         number = operator.index(part)
     except TypeError:
-        raise IndexOutOfRange(
-            _VALID, loc=user_location(), details=(f"got {part!r}",), fix="use an integer or a slice"
-        ) from None
+        raise IndexOutOfRange(_VALID, details=(f"got {part!r}",), fix="use an integer or a slice") from None
     return [_point(Affine.of(number), extent, axis, trace)]
 
 
@@ -238,7 +234,7 @@ def require_mask_shape(shape: Sequence[Extent], array: SymbolicArray, axis: int)
             f"of corresponding boolean axis is {extent}"
         )
         if not agree(extent, room, words, "IndexError"):
-            raise IndexOutOfRange(words, loc=user_location(), fix="use a mask of the array's own shape")
+            raise IndexOutOfRange(words, fix="use a mask of the array's own shape")
 
 
 def _span(part: slice, extent: Affine, trace: Trace) -> Span:
@@ -246,7 +242,7 @@ def _span(part: slice, extent: Affine, trace: Trace) -> Span:
     start, stop, step = (None if one is None else integer_of(one, trace) for one in _parts(part))
     stride = 1 if step is None else number(step, trace, "the step of a slice")
     if stride == 0:
-        raise ShapeError("slice step cannot be zero", loc=user_location(), fix="use a step of 1 or more")
+        raise ShapeError("slice step cannot be zero", fix="use a step of 1 or more")
     if all(one is None or one.is_constant for one in (start, stop, extent)):
         numbers = slice(start and start.offset, stop and stop.offset, stride).indices(extent.offset)
         return Span(Affine.of(numbers[0]), stride, Affine.of(len(range(*numbers))))
@@ -361,7 +357,7 @@ def _point(value: Affine, extent: Affine, axis: int, trace: Trace) -> Point:
                 trace.check((), lambda _: Const(False, BOOL), "IndexError", words)
                 return Point(ZERO)
             fix = f"use an index from {-extent} to {extent - 1}"
-            raise IndexOutOfRange(words, loc=user_location(), fix=fix)
+            raise IndexOutOfRange(words, fix=fix)
     counted = _from_front(value, extent)
     if counted is None:
         counted = trace.bind(_wrapped(value, extent), 0, most(extent))
@@ -374,7 +370,7 @@ def _constant_positions(positions: np.ndarray, extent: Affine, axis: int, trace:
     if positions.size == 0:
         positions = positions.astype(np.int64)
     if positions.dtype.kind not in "iu":
-        raise IndexOutOfRange(_VALID, loc=user_location(), fix="convert the index with .astype(int)")
+        raise IndexOutOfRange(_VALID, fix="convert the index with .astype(int)")
     if not extent.is_constant:
         return Many.computed(within(constant_array(positions), extent, axis))
     cells = extent.constant

@@ -133,7 +133,6 @@ def _past(
     if isinstance(result, Raised):
         raise UnsupportedError(
             "both functions of arrayjit.cond raise",
-            loc=user_location(),
             fix="raise one of the exceptions on its own, behind arrayjit.cond",
         )
     return result
@@ -160,7 +159,6 @@ def _merged(trace: Trace, place: str, yes: Any, no: Any) -> SymbolicArray:
     if kind is None:
         raise DTypeError(
             f"{place} of arrayjit.cond is {kind_of(yes)} from one side and {kind_of(no)} from the other",
-            loc=user_location(),
             fix="let both sides return one dtype and shape, as with x.astype(...), np.full(...), float(...)",
         )
     return memory(kind, trace, yes)

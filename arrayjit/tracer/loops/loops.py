@@ -119,7 +119,6 @@ class Once(Counted):
         if self.taken == "partly":
             raise UnsupportedError(
                 "an iterator of which some items were taken is used again",
-                loc=user_location(),
                 fix=f"make a new one: call {self.kind.__name__} again",
             )
 

@@ -16,7 +16,7 @@ from ...ir.dtype import I64
 from ...ir.expr import Cast
 from ...ir.index import Affine
 from ..record.registry import method
-from ..record.trace import Trace, current_trace, tracing, user_location
+from ..record.trace import Trace, current_trace, tracing
 from ..values.array import SymbolicArray
 from ..values.extents import ONE, ZERO, is_at_least, lesser, product, steps_between
 from ..values.integer import number, python_int
@@ -199,7 +199,7 @@ def traced_range(*bounds: Any, rolled: bool = False) -> Any:
     if not is_at_least(step, 1):
         step = Affine.of(number(step, trace, "the step of a range that may go backwards"))
     if step == ZERO:
-        raise ShapeError("range() arg 3 must not be zero", loc=user_location(), fix="use a step other than 0")
+        raise ShapeError("range() arg 3 must not be zero", fix="use a step other than 0")
     return Range(trace, start, stop, step, rolled)
 
 
@@ -240,7 +240,6 @@ def _bound(value: Any, trace: Trace) -> Affine:
     if found is None:
         raise DTypeError(
             f"'{value.__class__.__name__}' object cannot be interpreted as an integer",
-            loc=user_location(),
             fix="use integers as bounds: n // 2, len(x), int(x[0])",
         )
     return found
@@ -262,7 +261,6 @@ def _fewest(counts: list[Affine], strict: bool) -> Affine:
         if strict and count != least:
             raise ShapeError(
                 f"zip() argument {number_} is not as long as the others",
-                loc=user_location(),
                 fix="give zip arrays of one length, or leave out strict=True",
             )
         least = lesser(least, count)

@@ -137,7 +137,6 @@ class Repeating:
         if attempt.condition is True:
             raise UnsupportedError(
                 "the condition of arrayjit.while_loop is always true: it depends on nothing that changes",
-                loc=user_location(),
                 fix="compute it from the state, which the body returns anew",
             )
         return attempt
@@ -218,7 +217,6 @@ class Repeating:
     def not_of_one_kind(self, n: int, before: Kind, after: Kind) -> DTypeError:
         return DTypeError(
             f"{self.places[n]} of arrayjit.while_loop is {before} before an iteration and {after} after it",
-            loc=user_location(),
             fix="begin with the dtype and shape that the body returns, or convert there: x.astype(...)",
         )
 
@@ -299,7 +297,7 @@ class Repeating:
                 self.trace.sameness.note(attempt.before[n].cells.tensor, other, _AS_BEGUN)
 
     def not_exact(self, n: int, what: str, fix: str) -> UnsupportedError:
-        return UnsupportedError(f"{self.places[n]}: {what}", loc=user_location(), fix=fix)
+        return UnsupportedError(f"{self.places[n]}: {what}", fix=fix)
 
 
 def _expression(condition: bool | Expr) -> Expr:

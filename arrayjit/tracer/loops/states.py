@@ -13,7 +13,7 @@ from ...frozen import frozen
 from ...ir.assign import Statement
 from ...ir.tensor import Tensor
 from ..record.scopes import Mark
-from ..record.trace import Trace, user_location
+from ..record.trace import Trace
 from ..record.tree import Leaf, Node, Static, Structure, flatten, statics
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_operand
@@ -64,7 +64,6 @@ def require_functions(name: str, *functions: Any) -> None:
         if not callable(value):
             raise DTypeError(
                 f"{name} takes functions, not an object of type {value.__class__.__name__}",
-                loc=user_location(),
                 fix="give functions that return it: lambda: value",
             )
 
@@ -93,7 +92,6 @@ def _require_unchanged(name: str, places: Places, before: Mapping[Name, Any]) ->
     if changes:
         raise UnsupportedError(
             f"{name} {changes[0]}, but it is traced once, however often the compiled function runs it",
-            loc=user_location(),
             fix="return the new value instead; arrays may be written in place",
         )
 
@@ -139,7 +137,6 @@ def require_one_structure(what: str, before: Structure, after: Structure) -> Non
         same_containers = "return the same containers with the same keys from both"
         raise DTypeError(
             f"{what}: {_shown(before)} and {_shown(after)}",
-            loc=user_location(),
             fix="make the class a dataclass" if are_objects else same_containers,
         )
 

@@ -28,7 +28,7 @@ from ..loops.ranges import STANDING, Range, counted
 from ..loops.states import kind_in_state
 from ..record.current import tracing
 from ..record.registry import METHODS
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from ..record.view import View
 from ..values.array import SymbolicArray
 from ..values.conversions import CONVERSIONS, is_called, to_bool
@@ -150,7 +150,6 @@ def _chosen(condition: Any, item: Any, best: Any) -> Any:
     if chosen is None:
         raise DTypeError(
             f"the result is {kind_of(item)} or {kind_of(best)}, which depends on numbers",
-            loc=user_location(),
             fix="convert both to one type, or use np.minimum(a, b) or np.maximum(a, b)",
         )
     return chosen

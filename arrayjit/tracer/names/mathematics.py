@@ -20,7 +20,7 @@ from ...ir.dtype import BOOL, F64, I64
 from ...ir.expr import Apply, Const, Expr
 from ...ir.ops import OPS
 from ..loops.control import while_loop
-from ..record.trace import Trace, current_trace, user_location
+from ..record.trace import Trace, current_trace
 from ..values.array import SymbolicArray
 from ..values.conversions import scalar, to_float, to_int
 from ..values.elementwise import as_array, cast, elementwise
@@ -211,7 +211,6 @@ def _integer(value: Any, name: str) -> SymbolicArray:
         kind = "float" if number.weak is float else number.dtype.name
         raise DTypeError(
             f"'{kind}' object cannot be interpreted as an integer",
-            loc=user_location(),
             fix=f"convert it with int(...) before math.{name}",
         )
     return cast(number, I64)

@@ -167,7 +167,6 @@ class Unreadable:
     def __getattr__(self, name: str) -> Any:
         raise DTypeError(
             f"a {type(self).__name__} is not supported in a jitted function",
-            loc=user_location(),
             fix="convert it with .astype(...) to a supported dtype before the call",
         )
 

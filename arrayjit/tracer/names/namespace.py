@@ -53,7 +53,7 @@ from ..record.guards import ABSENT, FunctionGuard, NameGuard, content
 from ..record.registry import CREATION
 from ..record.resident import Resident
 from ..record.state import attributes_of, has_state, state_of
-from ..record.trace import Trace, user_location
+from ..record.trace import Trace
 from ..record.tree import Opened
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_operand
@@ -434,7 +434,7 @@ def _unreadable(value: np.ndarray | np.void) -> UnsupportedError:
         f"a {kind}, a subclass of ndarray," if isinstance(value, np.ndarray) else f"a scalar of {value.dtype}"
     )
     fix = "give it np.asarray(...) of that, or its fields as arrays"
-    return UnsupportedError(f"{what} is not supported in a jitted function", loc=user_location(), fix=fix)
+    return UnsupportedError(f"{what} is not supported in a jitted function", fix=fix)
 
 
 class GlobalsView(dict[str, Any]):

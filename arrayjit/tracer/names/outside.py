@@ -85,9 +85,7 @@ class Fleeting:
 def the_same(what: str, given: str) -> UnsupportedError:
     """The error of what would be told once."""
     return UnsupportedError(
-        f"{what} in a jitted function would give the same {given} at each call",
-        loc=user_location(),
-        fix=_INSTEAD[given],
+        f"{what} in a jitted function would give the same {given} at each call", fix=_INSTEAD[given]
     )
 
 

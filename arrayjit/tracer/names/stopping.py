@@ -17,7 +17,7 @@ from ..loops.comprehensions import listed
 from ..loops.places import Places
 from ..loops.states import rebound
 from ..record.scopes import Mark
-from ..record.trace import Trace, current_trace, user_location
+from ..record.trace import Trace, current_trace
 
 __all__ = ["asked"]
 
@@ -46,7 +46,6 @@ def asked(
             raise UnsupportedError(
                 f"a generator given to {name} {changes[0]}, and which of its items are asked for is known "
                 "only when the compiled function runs",
-                loc=user_location(),
                 fix=f"do that in a loop of its own, and have {name} only ask",
             )
     return items

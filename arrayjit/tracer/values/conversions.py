@@ -21,7 +21,7 @@ from ...ir.dtype import BOOL, C128, COMPLEX, DTYPES, F64, I64, DType
 from ...ir.expr import Apply, convert
 from ...ir.ops import PART_OPS
 from ..record.registry import METHODS, method
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from .array import PythonNumber, SymbolicArray, describe
 from .decimals import MOST_DECIMALS, to_decimals
 from .elementwise import as_array, as_operand, cast, constant_array, is_traced
@@ -98,7 +98,6 @@ def _converted(number: SymbolicArray, kind: PythonNumber, dtype: DType) -> Symbo
     if number.element_type.is_complex and kind in (int, float) and number.weak is complex:
         raise DTypeError(
             f"{kind.__name__}() argument must be a real number, not 'complex'",
-            loc=user_location(),
             details=(describe(number),),
             fix="use the .real part, or abs(x)",
         )
@@ -187,18 +186,10 @@ def rounded(number: SymbolicArray, digits: Any = None) -> Any:
     if number.element_type.is_complex and (number.is_scalar or number.weak is complex):
         name = "complex" if number.weak is complex else f"numpy.{number.dtype.name}"
         raise DTypeError(
-            f"type {name} doesn't define __round__ method",
-            loc=user_location(),
-            details=(describe(number),),
-            fix="use np.round(x)",
+            f"type {name} doesn't define __round__ method", details=(describe(number),), fix="use np.round(x)"
         )
     if number.weak is None and (not number.is_scalar or number.element_type is BOOL):
-        raise DTypeError(
-            "arrays do not define __round__",
-            loc=user_location(),
-            details=(describe(number),),
-            fix="use np.round(x)",
-        )
+        raise DTypeError("arrays do not define __round__", details=(describe(number),), fix="use np.round(x)")
     if digits is None:
         return to_int(METHODS["round"](number) if is_float else number)
     if number.weak is None:
@@ -210,7 +201,6 @@ def rounded(number: SymbolicArray, digits: Any = None) -> Any:
         kind = number.weak.__name__
         raise UnsupportedError(
             f"rounding a Python {kind} to {places} decimals is not supported in a jitted function",
-            loc=user_location(),
             details=(describe(number),),
             fix="use np.round(x, digits), which rounds as NumPy does",
         )

@@ -27,7 +27,7 @@ from ...ir.index import Affine, Extent, Symbol, affine
 from ...ir.ops import Op
 from ...ir.resolve import resolve
 from ..record.resident import Resident, layout_of
-from ..record.trace import Body, Trace, current_trace, user_location
+from ..record.trace import Body, Trace, current_trace
 from ..record.view import View
 from .array import PythonNumber, SymbolicArray, describe
 from .extents import ONE, ZERO, is_at_least, is_repeatable, same_shape, shape_text, shape_texts
@@ -92,7 +92,6 @@ def as_operand(value: Any, trace: Trace | None = None) -> Operand:
         return next(kind(value) for kind in kinds if isinstance(value, kind))  # type: ignore[no-any-return]
     raise DTypeError(
         f"a {type(value).__name__} cannot take part in array arithmetic",
-        loc=user_location(),
         fix="use arrays and numbers of bool, int, uint, float and complex dtypes",
     )
 
@@ -141,7 +140,7 @@ def _listed(value: Any, dtype: DType) -> np.ndarray:
         wrong, words = DTypeError, str(error)
     except ValueError as error:
         wrong, words = NumberError, str(error)
-    raise wrong(words, loc=user_location(), fix=f"store a row of numbers that {dtype.name} holds")
+    raise wrong(words, fix=f"store a row of numbers that {dtype.name} holds")
 
 
 def items_of(value: Any) -> Iterator[Any]:
@@ -174,9 +173,7 @@ def _common_extent(one: Affine, other: Affine, shapes: Sequence[Sequence[Affine]
     fewer, more = (other, one) if one.is_constant or is_at_least(one, 2) else (one, other)
     if is_repeatable(fewer, more, words):
         return other if other.is_constant else one
-    raise ShapeError(
-        words, loc=user_location(), fix="reshape an operand, or insert axes with x[:, np.newaxis]"
-    )
+    raise ShapeError(words, fix="reshape an operand, or insert axes with x[:, np.newaxis]")
 
 
 def broadcasts_to(shape: Sequence[Affine], wanted: Sequence[Affine], words: str) -> bool:
@@ -310,7 +307,6 @@ def _require_owned(array: SymbolicArray, trace: Trace) -> None:
     if array.record is not trace or not trace.is_open:
         raise LeakedArrayError(
             "a symbolic array of another call was used",
-            loc=user_location(),
             details=(describe(array),),
             fix="return the array from the function that made it; do not keep it in a global or an object",
         )
@@ -348,7 +344,6 @@ def _captured(array: np.ndarray | Resident, trace: Trace) -> SymbolicArray:
     if type(layout) not in (np.ndarray, np.memmap):
         raise UnsupportedError(
             f"{type(array).__name__}, a subclass of ndarray, is not supported",
-            loc=user_location(),
             fix="convert it with np.asarray(...) before the call",
         )
     of_any_order(layout.dtype)
@@ -372,7 +367,6 @@ def _stacked(values: Sequence[Any], trace: Trace) -> Operand:
     if not all(same_shape(shape_of(part), shape, words) for part in parts):
         raise ShapeError(
             words,
-            loc=user_location(),
             details=tuple(shape_text(shape_of(part)) for part in parts),
             fix="give every element the same shape",
         )
@@ -472,7 +466,7 @@ def check_exponent(exponent: Operand, dtype: DType, trace: Trace, mask: Operand 
         return
     words = "Integers to negative integer powers are not allowed."
     if mask is None and type(exponent) is not SymbolicArray:
-        raise NumberError(words, loc=user_location(), fix="use a float base, x.astype(float) ** n")
+        raise NumberError(words, fix="use a float base, x.astype(float) ** n")
 
     def holds(position: tuple[Affine, ...]) -> Expr:
         at_least = compare("greater_equal", operand_at(exponent, position, dtype), constant(0, dtype))
@@ -498,7 +492,6 @@ def _mask_if_any(where: Any) -> Operand | None:
     if kind is not BOOL and kind is not bool:
         raise DTypeError(
             f"the mask where= must be bool, not {kind.__name__ if isinstance(kind, type) else kind.name}",
-            loc=user_location(),
             fix="compare: where=(mask != 0)",
         )
     return mask
@@ -522,27 +515,19 @@ def _require_room(target: SymbolicArray, shape: tuple[Affine, ...]) -> None:
         f"non-broadcastable output operand with shape {shape_text(room)} doesn't match the broadcast shape "
     )
     if not broadcasts_to(shape, room, words + shape_text(shape)):
-        raise ShapeError(
-            words + shape_text(broadcast(shape, room)),
-            loc=user_location(),
-            fix="give out= the shape of the result",
-        )
+        raise ShapeError(words + shape_text(broadcast(shape, room)), fix="give out= the shape of the result")
 
 
 def _require_writeable(out: Any, trace: Trace) -> SymbolicArray:
     if type(out) is not SymbolicArray or out.is_scalar or out.weak is not None:
         raise DTypeError(
             "the array that this line writes is neither passed to nor made in the jitted function",
-            loc=user_location(),
             fix="pass the array as an argument",
         )
     _require_owned(out, trace)
     if not out.cells.writeable:
         raise ReadOnlyError(
-            "output array is read-only",
-            loc=user_location(),
-            details=(describe(out),),
-            fix="write into a copy: x = x.copy()",
+            "output array is read-only", details=(describe(out),), fix="write into a copy: x = x.copy()"
         )
     return out
 
@@ -552,6 +537,5 @@ def _require_output_cast(name: str, dtype: DType, out: SymbolicArray, casting: s
     if not np.can_cast(source, target, casting):  # type: ignore[arg-type]
         raise DTypeError(
             f"Cannot cast ufunc '{name}' output from {source!r} to {target!r} with casting rule '{casting}'",
-            loc=user_location(),
             fix=f"convert explicitly with .astype(np.{target}), or choose an output of dtype {source}",
         )

@@ -12,7 +12,7 @@ from ...errors import DTypeError, IntegerOverflow, NumberError
 from ...ir.conditions import compare
 from ...ir.dtype import BOOL, F64, I64, DType, Kind
 from ...ir.expr import Const, Expr, convert, literal
-from ..record.trace import Trace, user_location
+from ..record.trace import Trace
 from .array import SymbolicArray
 
 __all__ = ["ALL_MUST_FIT", "Operand", "check_fits", "check_single", "check_stored", "limits", "literal_of"]
@@ -42,7 +42,6 @@ def literal_of(value: bool | int | float | complex, dtype: DType) -> Expr:
         if not dtype.is_complex and dtype is not BOOL:
             raise DTypeError(
                 f"a complex number cannot become {'an int' if dtype.is_integer else 'a float'}",
-                loc=user_location(),
                 fix="use the .real part, or an array of a complex dtype",
             )
         return literal(bool(value) if dtype is BOOL else value, dtype)
@@ -52,7 +51,6 @@ def literal_of(value: bool | int | float | complex, dtype: DType) -> Expr:
         if not low <= value <= high:
             raise IntegerOverflow(
                 f"Python integer {value} out of bounds for {dtype.name}",
-                loc=user_location(),
                 fix=f"convert the array to a wider dtype, or wrap the number: np.array({value}).astype(...)",
             )
     return literal(float(value) if dtype.is_inexact else value, dtype)
@@ -63,12 +61,10 @@ def _whole(value: bool | int | float) -> int:
     try:
         return int(value)
     except ValueError:
-        raise NumberError(
-            "cannot convert float NaN to integer", loc=user_location(), fix=_USE_FLOATS
-        ) from None
+        raise NumberError("cannot convert float NaN to integer", fix=_USE_FLOATS) from None
     except OverflowError:
         words = "cannot convert float infinity to integer"
-        raise IntegerOverflow(words, loc=user_location(), fix=_USE_FLOATS) from None
+        raise IntegerOverflow(words, fix=_USE_FLOATS) from None
 
 
 def check_fits(value: Operand, dtype: DType, trace: Trace, stored: bool = False) -> None:
@@ -92,7 +88,7 @@ def check_single(value: Operand, dtype: DType, trace: Trace) -> None:
     try:
         needs = [*_fits(value, dtype, stored=True), *_fits_stored(value, dtype)]
     except (DTypeError, IntegerOverflow, NumberError) as error:
-        raise NumberError(words, loc=user_location(), details=(error.what,), fix=error.fix) from None
+        raise NumberError(words, details=(error.what,), fix=error.fix) from None
     for need in needs:
         _check(trace, Need(need.condition, "ValueError", words))
 

@@ -17,7 +17,7 @@ from ...ir.expr import literal
 from ...ir.ops import OPS, Op
 from ..record.registry import FUNCTIONS, METHODS, AnyCallable, implements, method
 from ..record.resident import Resident
-from ..record.trace import current_trace, user_location
+from ..record.trace import current_trace
 from .array import SymbolicArray
 from .elementwise import as_array, elementwise
 from .integer import SymbolicInt
@@ -71,7 +71,6 @@ def _repeated(sequence: Any, times: Any) -> Any:
     if not is_integer:
         raise DTypeError(
             f"can't multiply sequence by non-int of type '{times.__class__.__name__}'",
-            loc=user_location(),
             fix="make an array of the sequence, np.array(...), to multiply its items",
         )
     return sequence * times.__index__()

@@ -128,7 +128,6 @@ def _called(ours: AnyCallable, name: str, args: tuple[Any, ...], kwargs: dict[st
     except TypeError as error:
         raise UnsupportedError(
             f"{name}: {error}",
-            loc=user_location(),
             details=(f"supported: {ours.__name__}{_signature(ours)}",),
             fix="leave the argument out, or compute this outside the jitted function",
         ) from None

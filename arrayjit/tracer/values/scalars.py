@@ -15,7 +15,7 @@ from ...ir.conditions import both, compare, either, opposite
 from ...ir.dtype import BOOL, C128, F64, I64, DType
 from ...ir.expr import Apply, Cast, Const, Expr, convert, literal
 from ...ir.ops import OPS, Op
-from ..record.trace import Trace, current_trace, user_location
+from ..record.trace import Trace, current_trace
 from .array import PythonNumber, SymbolicArray
 from .elementwise import as_operand, operand_at
 from .integer import BEYOND, SymbolicInt
@@ -79,7 +79,7 @@ def _result_type(op: Op, kinds: list[Any], values: list[Any]) -> PythonNumber:
 def unsupported(op: Op, kinds: list[Any], fix: str = "convert both to numbers") -> DTypeError:
     """The error that operands of these types raise."""
     names = ", ".join(kind.__name__ for kind in kinds)
-    return DTypeError(f"unsupported operand types for {op.name}: {names}", loc=user_location(), fix=fix)
+    return DTypeError(f"unsupported operand types for {op.name}: {names}", fix=fix)
 
 
 def _check(op: Op, args: tuple[Expr, ...], dtype: DType, trace: Trace) -> None:
