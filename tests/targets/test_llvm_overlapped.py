@@ -138,3 +138,35 @@ def test_results_past_the_caches_are_cut_where_they_take_longer_than_memory(mult
         notes = optimize(trace_function(program, (np.ones(1 << 16, "f4"),), {}).computation, caps).notes
         assert any(note.startswith("bypass") for note in notes)
         assert any(note.startswith("overlap") for note in notes) == (is_long and is_cut)
+
+
+def corners(x):
+    """Sums of many products, which wait for little but cells."""
+    a = (x[1:-1, 2:] - x[1:-1, :-2]) * 0.5
+    b = (x[2:, 1:-1] - x[:-2, 1:-1]) * 0.5
+
+    def box(y):
+        rows = [y[i : i - 2 or None, j : j - 2 or None] for i in range(3) for j in range(3)]
+        return sum(rows[1:], rows[0]) / 9.0
+
+    u, v, w = box(a * a), box(b * b), box(a * b)
+    return u * v - w * w - 0.05 * (u + v) ** 2
+
+
+@pytest.mark.parametrize(
+    ("program", "shape", "is_cut", "otherwise"),
+    [
+        (np.arcsinh, (96,), True, False),
+        (np.arcsinh, (40,), False, False),
+        (np.arcsinh, (800,), True, True),
+        (np.expm1, (96,), False, False),
+        (np.expm1, (256,), True, False),
+        (corners, (400, 400), False, False),
+    ],
+)
+def test_few_vectors_are_cut_where_turns_make_up_for_the_first_ones(program, shape, is_cut, otherwise):
+    computation = trace_function(lambda x: program(x), (np.ones(shape),), {}).computation
+    here = Pipes(at_once=4, multiplying=2, added=2, divides_apart=True, ahead=190)
+    for pipes, expected in ((here, is_cut), (Pipes(), otherwise)):
+        notes = optimize(computation, Caps(64, 32, pipes=pipes)).notes
+        assert any(note.startswith("overlap") for note in notes) == expected

@@ -20,7 +20,9 @@ Four parts, or three, of vectors as they are or half as long: what they keep in 
 should fit there, or be read within the time that the operations take. Where a processor begins four
 operations in a cycle (Zen 5) it waits for the chains of the parts: of more ways to cut, the one is taken in
 which these are short and hand on little. The price of an option takes 0.72 of the time with it, powers 0.85,
-inverse hyperbolic sines 0.83, and what is too short to be cut elsewhere, as a sigmoid, 0.86.
+inverse hyperbolic sines 0.83, and what is too short to be cut elsewhere, as a sigmoid, 0.86. Few vectors
+are cut as well there, if their turns make up for those in which the first ones begin: rows of twelve vectors
+of inverse hyperbolic sines take 0.61, 128 searches among 1000 cells 0.64.
 
 What is seldom needed is done outside of the turns, and takes no registers in them: whether it is, is asked as
 soon as that can be told. Bodies with other calls, which take all registers, stay whole. So do all where
@@ -70,6 +72,14 @@ CROWDED = 1.25
 READ = 0.55
 """Cycles in which such a processor reads a register from a cache beside what it computes."""
 
+UNDER_WAY, WAITING = 448, 54
+"""So many operations such a processor has under way, and so many of them wait for others: no further one
+comes into sight until there is room."""
+
+WORTH = 0.8
+"""Of the time that vectors take one after the other, turns take so much there at most. Corners of pictures,
+sums of products that wait for little, would take 1.1."""
+
 TURNS = 1.5
 """So many turns it has under way at once."""
 
@@ -81,8 +91,13 @@ STREAMED = 6.0
 results go past the caches. Gaussian error linear units of large arrays take 0.8 of the time so, hyperbolic
 tangents of float64s 0.85; logarithms would take 1.1."""
 
-FEW = 32
-"""Vectors that do not make up for those which are begun in vain."""
+FEW, FEWEST = 32, 3
+"""Vectors that do not make up for those which are begun in vain; and where four operations are begun in a
+cycle, as far as a turn does not take that much less than a vector that is done whole."""
+
+BEGUN = 2.0
+"""What the turns take in which the first vectors begin, for each part that is not yet at work: half a turn,
+and as much again and more where the loop is not one of many that go on beside one another."""
 
 EVEN, EVENER = 30.0, 60.0
 """Values for which a cut may be moved by the whole body; and where parts should be more alike."""
@@ -98,11 +113,13 @@ def overlap(kernel: Kernel, caps: Caps) -> Kernel:
 
     def cutting(loop: For) -> Sequence[Stmt] | None:
         enter(loop, ranges)
-        if not may_be_cut(loop) or not _is_long(loop, ranges) or any(map(_calls, _nodes(_usual(loop.body)))):
+        vectors = _vectors(loop, ranges)
+        few = FEWEST if caps.pipes.multiplying > 1 else FEW
+        if not may_be_cut(loop) or vectors <= few or any(map(_calls, _nodes(_usual(loop.body)))):
             return None
         chain = _Chain.of(loop.body, caps)
         waits = chain.waits() and not (bypasses(loop.body) and chain.waits_for_memory())
-        cut = chain.cut(loop) if waits else None
+        cut = chain.cut(loop, vectors) if waits else None
         if cut is None:
             return None
         handed = sum(map(len, handed_on(parts_of(cut))))
@@ -117,9 +134,13 @@ def overlap(kernel: Kernel, caps: Caps) -> Kernel:
     return kernel.with_body(rewrite_loops(kernel.body, cutting), notes)
 
 
-def _is_long(loop: For, ranges: Ranges) -> bool:
+def _vectors(loop: For, ranges: Ranges) -> int:
     count = about(loop, ranges)
-    return (UNKNOWN_TRIPS if count is None else count // loop.lanes) > FEW
+    return UNKNOWN_TRIPS if count is None else count // loop.lanes
+
+
+def _operations(body: Sequence[Stmt]) -> int:
+    return sum(isinstance(node, (Apply, Load, Gather)) for node in _nodes(_usual(body)))
 
 
 def _size(stmt: Stmt) -> int:
@@ -174,8 +195,9 @@ class _Chain:
 
     def waits(self) -> bool:
         """Does it take longer until all operations have come into sight than they keep the units busy?"""
-        branched = 0 if self.caps.pipes.multiplying > 1 else BRANCHED
-        return self._in_sight() > self._cycles() + branched * len(self.seldom)
+        if self.caps.pipes.multiplying > 1:
+            return WORTH * self._in_sight() > self._cycles()
+        return self._in_sight() > self._cycles() + BRANCHED * len(self.seldom)
 
     def waits_for_memory(self) -> bool:
         """Does what one register reads, and stores past the caches, take longer to come and go? Where there
@@ -186,19 +208,34 @@ class _Chain:
         return self.caps.pipes.multiplying == 1 or bool(self.seldom) or not long
 
     def _in_sight(self) -> float:
-        """After how many cycles the operations of one register have all come into sight."""
-        return max(self.heights) * self._operations() / self.caps.pipes.ahead
-
-    def _operations(self) -> int:
-        return sum(isinstance(node, (Apply, Load, Gather)) for node in _nodes(_usual(self.body)))
+        """After how many cycles the operations of one register have all come into sight. Where four begin in
+        a cycle, those that wait, each from when it comes until it may start, need room: the time is what they
+        wait together, over the room, and the longer it is, the less they wait."""
+        together = max(self.heights) * _operations(self.body)
+        if self.caps.pipes.multiplying == 1:
+            return together / self.caps.pipes.ahead
+        comes, starts, count = list[int](), list[int](), 0
+        numbers = [_operations((stmt,)) for stmt in self.body]
+        for place, befores in enumerate(self.after):
+            starts.append(max((starts[before] + self.latencies[before] for before in befores), default=0))
+            comes.append(count)
+            count += numbers[place]
+        cycles = 0.0
+        while True:
+            late = [place for place, start in enumerate(starts) if start * count > cycles * comes[place]]
+            waited = sum(numbers[place] * starts[place] for place in late)
+            longer = waited / (WAITING + sum(numbers[place] * comes[place] / count for place in late))
+            if longer <= cycles:
+                return max(cycles, together / UNDER_WAY)
+            cycles = longer
 
     def _cycles(self) -> float:
         """For how many the operations of one register keep the units busy."""
         pipes = self.caps.pipes
         dividing = sum(_dividing(node, self.caps) for node in _nodes(_usual(self.body)))
-        return max(sum(self.busy) / pipes.multiplying, self._operations() / pipes.at_once, dividing)
+        return max(sum(self.busy) / pipes.multiplying, _operations(self.body) / pipes.at_once, dividing)
 
-    def cut(self, loop: For) -> For | None:
+    def cut(self, loop: For, vectors: int) -> For | None:
         """The loop in parts, its vectors as they are or half as long: where the units wait least for what no
         register is left for."""
         wide = loop.lanes * max(map(_size, self.body), default=1) > REGISTER_BYTES
@@ -208,7 +245,7 @@ class _Chain:
         if self.caps.pipes.multiplying > 1:
             numbers = product(MORE_PARTS, (EVEN, EVENER))
             every = dict.fromkeys(self.way(count, even, times, handed) for count, even in numbers)
-            return self._shortest(some, every, times)
+            return self._shortest(some, every, times, vectors)
         ways = [self.way(count, EVEN, times, handed) for count in PARTS]
         cuts = [self.in_parts(one, way, times) for one in some for way in ways]
         found = [cut for cut in cuts if may_be_cut(cut) and _is_still_aligned(cut)]
@@ -220,11 +257,13 @@ class _Chain:
         best = min(found, key=waiting, default=None)
         return best if best is not None and waiting(best) <= CROWDED * cycles else None
 
-    def _shortest(self, some: Sequence[For], ways: Iterable[Way], times: Sequence[int]) -> For | None:
+    def _shortest(
+        self, some: Sequence[For], ways: Iterable[Way], times: Sequence[int], vectors: int
+    ) -> For | None:
         """The cut whose turns take least for each register, where four operations are begun in a cycle: a
         turn waits for the longest chain of a part, for what no register is left for, and for values to be
         moved on to the next part."""
-        cycles, operations = self._cycles(), self._operations()
+        cycles, operations = self._cycles(), _operations(self.body)
         constants = registers_of_constants(_usual(self.body))
         widest = max(map(_size, self.body))
         best: For | None = None
@@ -245,7 +284,10 @@ class _Chain:
                 turn = max(turn, round(reading / registers + beyond, 2))
                 if turn < shortest:
                     best, shortest = cut, turn
-        return best
+        if best is None or vectors > FEW:
+            return best
+        turns = vectors * some[0].lanes / best.lanes
+        return best if (turns + BEGUN * len(best.cuts)) * shortest < turns * self._in_sight() else None
 
     def _longest_of_parts(self, way: Way) -> int:
         """The cycles of the longest chain within a part."""
