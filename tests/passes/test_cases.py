@@ -209,6 +209,8 @@ def test_case(step: str, name: str, before: str, after: str | None, request: pyt
         update(step, name, came_out)
     else:
         assert came_out == wanted
+    if came_out is None:
+        return
     for expected, actual in zip(outcome(program, program), outcome(result, program), strict=True):
         if step in ROUNDS and not isinstance(expected, str):
             np.testing.assert_allclose(actual, expected, rtol=1e-5)
