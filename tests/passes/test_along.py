@@ -78,6 +78,14 @@ def changed_by_much(a, x):
     return x[: len(a)] @ a
 
 
+def changed_by_the_first(a, x):
+    for row in a:
+        first = row[0]
+        for n in range(len(row)):
+            row[n] -= first
+    return x[: len(a)] @ a
+
+
 def changed_by_another(a, x):
     b = a * x
     return x[: len(a)] @ b, b
@@ -90,6 +98,7 @@ def changed_by_another(a, x):
         (changed_twice, True),
         (changed_behind, False),
         (changed_by_much, False),
+        (changed_by_the_first, False),
         (changed_by_another, False),
     ],
 )

@@ -209,6 +209,8 @@ class _Joining:
         enter(cells, self.ranges)
         both = {sums.rows.symbol: Affine.of(first.symbol), columns.symbol: Affine.of(cells.symbol)}
         makes, takes = effects(cells.body, self.ranges), effects(sums.rows.body, self.ranges).renamed(both)
+        if not makes.writes.keys().isdisjoint(effects(before, self.ranges).reads):
+            return None  # what is read once for a row would be read again for each cell
         handed_on = meetings(makes.writes, takes.reads, (first.symbol, cells.symbol), self.ranges)
         return cells if all(set(apart.values()) == {(0, 0)} for apart in handed_on) else None
 

@@ -13,7 +13,8 @@
 
 Such are the grids between two steps that go through memory together (`sweep`). A row's place is its number
 modulo a power of two: no row comes to a place before all that read the one there have done so. What is read
-after the last step is made whole by that step, which stands behind the loop. Where steps go twice through an
+after the last step is made whole by that step, which stands behind the loop: each step makes the same cells
+then. Where steps go twice through an
 array that does not fit in a cache, or that just fits, they take 0.75 to 0.95 of the time. Threads that share
 steps by slabs keep whole grids.
 """
@@ -34,6 +35,7 @@ from ...ir.loops import Bind, For, Kernel, LoopKind, Place, Prefetch, Stmt, Stor
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, rewrite_bodies, rewrite_cells, substitute_statements
+from ..analysis.access import mentioned
 from ..analysis.copies import copy_body, unless_once
 from ..analysis.private import is_private
 from ..analysis.strides import affine_accesses
@@ -101,7 +103,9 @@ class _Ringing:
             if inside[tensor] == accesses[tensor]:
                 both = zip(steps.body, rows_in, strict=True)
                 rows = _rows_at_once(tensor, [(stmt, own[tensor]) for stmt, own in both if tensor in own])
-                if rows is not None and PART * rows <= tensor.shape[0].constant:
+                if rows is None or PART * rows > tensor.shape[0].constant:
+                    continue
+                if inside[tensor] == self.uses[tensor] or _makes_the_same_cells(tensor, steps):
                     found[tensor] = rows
         return found
 
@@ -186,6 +190,18 @@ def _is_made_anew(tensor: Tensor, body: tuple[Stmt, ...], at: int, rows: int) ->
         and is_private(tensor, (*made(Affine.of(row) - rows, rows), *inside))
         and is_private(tensor, (*made(over.hi - len(firsts), len(firsts)), *after))
     )
+
+
+def _makes_the_same_cells(tensor: Tensor, steps: For) -> bool:
+    """Does the last step make anew all that any of them does?"""
+    every = tuple(walk_statements(steps.body))
+    found = _stores(tensor, steps.body)
+    own = {steps.symbol} | {stmt.symbol for stmt in every if isinstance(stmt, Bind)}
+    surely, all_of_them = (
+        sum(isinstance(stmt, Store) and stmt.tensor is tensor for stmt in body)
+        for body in (walk_statements(found), every)
+    )
+    return surely == all_of_them and own.isdisjoint(mentioned(found))
 
 
 def _stores(tensor: Tensor, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
