@@ -189,6 +189,7 @@ IDENTITIES: list[Callable[..., Any]] = [
     lambda x, flag: x + 1 if flag is True else x - 1,
     lambda x, flag: switched(x, on=flag),
     lambda x, flag: (x, flag is flag, BRANCH is flag),
+    lambda x, flag: (x, [flag][0] is flag, flag is (not x.ndim), flag is [BRANCH][0]),
     chosen,
 ]
 BRANCH = True

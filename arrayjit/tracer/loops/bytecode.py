@@ -97,7 +97,7 @@ def asks_early(frame: FrameType) -> bool:
 
 @lru_cache(maxsize=256)
 def asks_which_bool(code: CodeType) -> bool:
-    """Whether the code, or a function in it, asks by `is` for True or False, or whether two names are the
+    """Whether the code, or a function in it, asks by `is` for True or False, or whether two values are the
     same, of which both may be bools."""
     inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     if any(map(asks_which_bool, inner)):
@@ -109,10 +109,14 @@ def asks_which_bool(code: CodeType) -> bool:
 
 
 def _may_be_bools(code: CodeType, loads: Sequence[_Instruction]) -> bool:
-    constants = [code.co_consts[load.arg] for load in loads if load.name == "LOAD_CONST"]
-    if any(constant is True or constant is False for constant in constants):
-        return True
-    return loads[-1].name.count("LOAD_FAST") > 1 or all(load.name.startswith(_OF_NAMES) for load in loads)
+    """May the operands that these two instructions end be bools? Calls that are compared with a global are
+    `type(x) is float`."""
+    left, right = loads
+    are_both = right.name.count("LOAD_FAST") > 1
+    known = [load for load in loads if load.name == "LOAD_CONST" and not are_both]
+    if known and (right in known or right.name.startswith(_OF_NAMES)):
+        return any(type(code.co_consts[load.arg]) is bool for load in known)
+    return not (left.name.startswith("CALL") and right.name == "LOAD_GLOBAL")
 
 
 def has_made_list(frame: FrameType) -> bool:
