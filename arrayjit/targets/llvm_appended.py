@@ -43,4 +43,5 @@ def count_of(writer: Writer, mask: str, lanes: int) -> str:
     bits = f"i{lanes}"
     writer.declare(f"declare {bits} @llvm.ctpop.{bits}({bits})")
     whole = writer.pure(f"bitcast <{lanes} x i1> {mask} to {bits}")
-    return writer.pure(f"zext {bits} {writer.pure(f'call {bits} @llvm.ctpop.{bits}({bits} {whole})')} to i64")
+    count = writer.pure(f"call {bits} @llvm.ctpop.{bits}({bits} {whole})")
+    return count if lanes == 64 else writer.pure(f"zext {bits} {count} to i64")

@@ -34,9 +34,14 @@ def of_faces(dice, y):
     return counts.max(1), (counts == 2).sum(1), (counts > 0).sum(1, dtype=np.int32)
 
 
-@pytest.mark.parametrize("program", [chosen_by_counts, of_faces])
+def in_bytes(table, y):
+    """As many lanes as a mask in a register of 64 bits has."""
+    return (table > 2).sum(1, dtype=np.uint8), (table != y[0]).sum(1, dtype=np.int8)
+
+
+@pytest.mark.parametrize("program", [chosen_by_counts, of_faces, in_bytes])
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "u1"])
-@pytest.mark.parametrize("size", [4, 7, 8, 9, 16, 26, 33, 47, 70])
+@pytest.mark.parametrize("size", [4, 7, 8, 9, 16, 26, 33, 47, 70, 130])
 def test_counts_are_numpy_s(program, dtype, size):
     random = np.random.default_rng(size)
     table = np.sort((6 * random.random((size, size))).astype(dtype), axis=1)
