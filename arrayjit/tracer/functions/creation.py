@@ -37,7 +37,7 @@ from ..values.elementwise import (
 )
 from ..values.extents import ONE, ZERO, steps_between
 from ..values.fitting import check_fits, check_stored
-from ..values.integer import SymbolicInt, number, python_int
+from ..values.integer import LARGEST, SymbolicInt, number, python_int
 from ..values.layout import Order, copy_order, is_laid_out, order_named, shape_order
 from ..values.numbers import as_affine
 from .joining import unwritten
@@ -221,9 +221,13 @@ def _length_of(steps: Any, is_empty: bool) -> int:
     """How many numbers there are in so many steps, which may be 0 although there is a way to go: steps that
     are infinite, or far greater than it. NumPy counts complex ones by the part that ends first."""
     if np.iscomplexobj(steps):
-        return int(max(0, math.ceil(min(steps.real, steps.imag))))
-    if steps == 0 and not is_empty:
+        steps = min(steps.real, steps.imag)
+    elif steps == 0 and not is_empty:
         return 1 if math.copysign(1, steps) > 0 else 0
+    if math.isnan(steps):
+        raise ShapeError("arange: cannot compute length", fix="use numbers that are not NaN")
+    if abs(steps) > LARGEST:
+        raise ShapeError("Maximum allowed size exceeded", fix="use fewer steps")
     return int(max(0, math.ceil(steps)))
 
 
