@@ -523,3 +523,36 @@ def test_finalisers_run_for_the_users_objects_only() -> None:
         )
     gc.collect()
     assert closed == []
+
+
+class Anything:
+    """Gives an attribute of any name, as stand-ins for libraries do."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        return Anything()
+
+
+class HashedByName:
+    def __hash__(self) -> int:
+        return hash(self.name)  # type: ignore[attr-defined]  # which nobody gave it
+
+
+@pytest.mark.parametrize(
+    "part", [Anything(), HashedByName(), [Anything()], {1: HashedByName()}], ids=list("abcd")
+)
+def test_parts_with_code_that_fails_hurt_no_object_that_holds_them(part: Any) -> None:
+    class Model:
+        def __init__(self) -> None:
+            self.part, self.scale = part, 2.0
+
+        def apply(self, x: Any) -> Any:
+            return x * self.scale
+
+    model = Model()
+    by_name, by_argument = arrayjit.jit(lambda x: model.apply(x)), arrayjit.jit(lambda x, held: held.apply(x))
+    for scale in (2.0, 3.0):
+        model.scale = scale
+        for y in (by_name(np.ones(3)), by_argument(np.ones(3), model)):
+            np.testing.assert_array_equal(y, np.full(3, scale))

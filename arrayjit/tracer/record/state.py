@@ -163,7 +163,10 @@ def attributes_of(value: Any) -> dict[str, Any]:
     if not is_read(kind):
         return _attributes_read(value)
     slots = {name: getattr(value, name) for name, _ in slots_of(kind) if hasattr(value, name)}
-    return slots | dict(getattr(value, "__dict__", {}))
+    try:
+        return slots | dict(object.__getattribute__(value, "__dict__"))
+    except AttributeError:  # it holds none, whatever its own `__getattr__` would give for the name
+        return slots
 
 
 def slots_of(kind: type) -> Iterator[tuple[str, MemberDescriptorType]]:
@@ -312,10 +315,21 @@ def _state(value: Any, visited: set[int]) -> Hashable:
         return kind, items, tuple(_pairs(attributes_of(value).items(), visited))
     if kind is not type and (issubclass(kind, _HOLDING) or _is_polynomial(kind)):
         return _of_numbers(value, visited)
-    hashing: Any = kind.__hash__
-    itself = Same(value) if hashing in (None, object.__hash__) else (kind, value)
+    itself = (kind, value) if _is_hashed(value) else Same(value)
     classes = tuple(_state(part, visited) for part in _classes(value))
     return itself, tuple(_pairs(attributes_of(value).items(), visited)), classes
+
+
+def _is_hashed(value: Any) -> bool:
+    """Whether an object has a hash of its own, and gives it: one that is half made need not."""
+    hashing: Any = type(value).__hash__
+    if hashing in (None, object.__hash__):
+        return False
+    try:
+        hash(value)
+    except Exception:  # whatever the code of its class raises
+        return False
+    return True
 
 
 def _of_numbers(value: Any, visited: set[int]) -> Hashable:
