@@ -300,7 +300,25 @@ def red_and_black(x: Any) -> Any:
     return a
 
 
-RESTS = [parities, thirds, one_in_four, red_and_black]
+def one_in_twelve(x: Any) -> Any:
+    x, years = x.copy(), []
+    for n in range(len(x)):
+        x[n] += x[n - 1]
+        if n % 12 == 11:
+            years.append(x[n] * 2)
+    return x, years
+
+
+def blocks(x: Any) -> Any:
+    a = np.outer(x, x40[:34])
+    for i in range(len(a)):
+        for j in range(34):
+            if j % 9 == 2 or i % 12 == 5:
+                a[i, j] = a[i - 1, j - 1]
+    return a
+
+
+RESTS = [parities, thirds, one_in_four, red_and_black, one_in_twelve, blocks]
 
 
 @pytest.mark.parametrize("program", RESTS)
@@ -311,6 +329,24 @@ def test_rests_of_indices_are_as_in_numpy(program: Callable[[Any], Any]) -> None
 @pytest.mark.parametrize("program", RESTS)
 def test_loops_with_rests_of_indices_are_kept(program: Callable[[Any], Any]) -> None:
     assert length(program, np.ones(62)) == length(program, np.ones(998))
+
+
+def test_rests_of_larger_numbers_keep_loops_that_are_longer() -> None:
+    """Others are unrolled, which writes their bodies out less often."""
+
+    def program(x: Any, each: int) -> Any:
+        total, frames = 0.0, []
+        for k in range(len(x)):
+            total = total * 0.5 + x[k]
+            if k % each == 0:
+                frames.append(total)
+        return frames
+
+    for count, each, is_kept in ((300, 10, True), (301, 100, True), (199, 100, False), (600, 129, False)):
+        told = str(arrayjit.jit(program).explain(np.ones(count), each))
+        assert (f"{each} iterations are recorded together" in told) == is_kept
+    for each in (9, 10, 40):
+        assert_like_numpy(program, *((np.arange(n) * 0.7, each) for n in (31, 47, 121)))
 
 
 # ---- arguments and numbers out of arrays -------------------------------------------------------------

@@ -37,6 +37,10 @@ _MOST_COPIES = 64
 
 _MOST_TURNS = 6
 _MOST_TOGETHER = 8
+_MOST_IN_NEST = 128
+"""So many iterations are recorded in a row at most; or this many, in all of nested loops, where the loop may
+have more than two such rows: unrolled, its body would be written out more often."""
+
 _SIDES = "this line asks on which side of a number its index lies"
 _RESTS = "this line asks for a rest of its index"
 _COMPARISONS = {
@@ -167,8 +171,18 @@ def _require_one_rest(trace: Recording, origin: Origin | None, reason: Reason) -
             known = trace.decisions.together.get(recorder.site)
             before = 1 if known is None else known[0]
             together = lcm(before, divisor // gcd(factor, divisor))
-            if before < together <= _MOST_TOGETHER:
+            if before < together and _may_go_together(trace, recorder, together):
                 _again(trace, Retrace(together={recorder.site: (together, replace(reason, what=_RESTS))}))
+
+
+def _may_go_together(trace: Recording, recorder: Recorder, together: int) -> bool:
+    """Whether so many iterations of a loop are recorded in a row."""
+    if together <= _MOST_TOGETHER:
+        return True
+    decided = trace.decisions.together
+    others = [decided[one.site][0] for one in trace.recorders if one is not recorder and one.site in decided]
+    copies = prod(others) * prod(trace.copies.values()) * together
+    return copies <= _MOST_IN_NEST and not recorder.is_at_most(2 * together)
 
 
 def _require_one_side(trace: Recording, question: _Question, reason: Reason) -> None:
