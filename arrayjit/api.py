@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
-from .backends import TARGET_IN_USE, backend, target_in_use, use
+from .backends import TARGET_IN_USE, backend, require_target, target_in_use, use
 from .compilations import MANY, call_site, forbidden, is_forbidden, log, report, warn_of_many
 from .compile import Build, Emitted, build, kept_call, recalled
 from .entry.callable import native
@@ -32,7 +32,7 @@ from .ir.code import DEFAULT_OPT
 from .ir.journal import VALUES
 from .late import Late
 from .locks import reentrant_lock
-from .options import UNSAID, Making, Options, fast_in, names_of, require_threads
+from .options import UNSAID, Making, Options, fast_in, names_of, require_function, require_threads
 from .reuse import Call
 from .runtime.device import Device
 from .settings import CHECKS, Settings, checks_wanted, default_target, entry_wanted, names_in
@@ -89,8 +89,11 @@ class JitFunction(Generic[P, R]):
         options: Options = UNSAID,
         making: Making = _AS_USUAL,
     ) -> None:
+        require_function(function)
         functools.update_wrapper(self, function)
         options.require()
+        if options.target is not None:
+            require_target(options.target)
         making.require()
         self._function = function
         self._options = options
@@ -494,9 +497,10 @@ def jit(
     in any order, which gives other last bits in every run, with "tf32" tensor cores form products of float32,
     from factors rounded to 10 bits of fraction.
 
-    Raises StaticArgumentError for a name that is no parameter, SettingError for a check that is none. Calls
-    raise what NumPy would raise, as subclasses that name the user's line, and UnsupportedError for what
-    arrayjit does not trace.
+    Raises TypeError for what is no function, StaticArgumentError for a name that is no parameter,
+    UnknownTarget for a target that is none, SettingError for such a check, UnsupportedError for a function
+    with `yield` or `async`. Calls raise what NumPy would raise, as subclasses that name the user's line, and
+    UnsupportedError for what arrayjit does not trace.
     """
     checks = checks_wanted() if check is None else names_in(check, CHECKS, "check")
     options = Options(target, threads, fast)
@@ -505,10 +509,6 @@ def jit(
     made = _wanted()
     if function is None:
         return lambda decorated: made(decorated, options, making)
-    if not callable(function):
-        above = f": write @{type(function).__name__} above @jit"
-        is_wrapper = isinstance(function, (classmethod, property))
-        raise TypeError(f"jit takes a function, not {function!r}{above if is_wrapper else ''}")
     return made(function, options, making)
 
 

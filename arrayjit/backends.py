@@ -34,6 +34,7 @@ __all__ = [
     "device_named",
     "fresh_backend",
     "lowering_backend",
+    "require_target",
     "target_in_use",
     "targets",
     "use",
@@ -103,7 +104,7 @@ def backend(name: str) -> Backend:
     """The process's backend of a name, always the same object. Raises UnknownTarget for a name that is not in
     the table, BackendUnavailable when a package it needs is missing."""
     with _loading:
-        return _backend(_known(name))
+        return _backend(require_target(name))
 
 
 def lowering_backend(name: str) -> Backend:
@@ -112,7 +113,7 @@ def lowering_backend(name: str) -> Backend:
     try:
         return backend(name)
     except BackendUnavailable as error:
-        name, reason = _known(name), error
+        name, reason = require_target(name), error
         if name not in _LOWERING:
             raise
     emitter, _ = _classes(name)
@@ -129,7 +130,7 @@ def fresh_backend(name: str, *, memory_limit: int | None = None, **options: int 
     many devices share the host's cores. Raises what `backend` raises, UnsupportedError
     for another option, NumberError for a number that makes no sense, SettingError for an unknown CPU.
     """
-    name = _known(name)
+    name = require_target(name)
     emitter, driver = _classes(name)
     emitting, driving = (
         [option for option in inspect.signature(part).parameters if option != "name"]
@@ -165,13 +166,22 @@ def targets() -> dict[str, str]:
     return {name: _availability(name) for name in BACKENDS}
 
 
+def require_target(name: str) -> str:
+    """The name as the table has it. Raises UnknownTarget for one that it lacks."""
+    if not isinstance(name, str) or name.lower() not in BACKENDS:
+        raise UnknownTarget(f"unknown target {name!r}", fix=f"choose one of {', '.join(BACKENDS)}")
+    return name.lower()
+
+
 TARGET_IN_USE: ContextVar[str | None] = ContextVar("arrayjit_target", default=None)
 """What `use` names here, if anything."""
 
 
 @contextmanager
 def use(*, target: str) -> Iterator[None]:
-    """Within the block, jitted functions run on `target` unless the call names another."""
+    """Within the block, jitted functions run on `target` unless the call names another. Raises UnknownTarget
+    for a name that is none."""
+    require_target(target)
     token = TARGET_IN_USE.set(target)
     try:
         yield
@@ -190,12 +200,6 @@ def _availability(name: str) -> str:
     except BackendUnavailable as error:
         return f"not available: {error.what}; {error.fix}"
     return "available"
-
-
-def _known(name: str) -> str:
-    if name.lower() not in BACKENDS:
-        raise UnknownTarget(f"unknown target {name!r}", fix=f"choose one of {', '.join(BACKENDS)}")
-    return name.lower()
 
 
 @cache

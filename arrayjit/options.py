@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
+from typing import Any, NamedTuple
 
-from .errors import NumberError, StaticArgumentError
+from .errors import NumberError, StaticArgumentError, UnsupportedError
 from .ir.code import DEFAULT_OPT
 from .settings import FAST, names_in
 
-__all__ = ["UNSAID", "Making", "Options", "fast_in", "names_of", "require_threads"]
+__all__ = ["UNSAID", "Making", "Options", "fast_in", "names_of", "require_function", "require_threads"]
 
 
 class Options(NamedTuple):
@@ -51,6 +52,25 @@ class Making(NamedTuple):
     def trusts_indices(self) -> bool:
         """Whether indices that are computed when the function runs are taken to be right."""
         return self.unchecked and "bounds" not in self.check
+
+
+def require_function(function: Any) -> None:
+    """Raise TypeError for what is no function, UnsupportedError for one that gives no result when it is
+    called but something that runs it later."""
+    if isinstance(function, staticmethod) or not callable(function):
+        wraps = hasattr(type(function), "__get__")  # a classmethod, a property, a partialmethod
+        above = f": write @{type(function).__name__} above @jit" if wraps else ""
+        raise TypeError(f"jit takes a function, not {function!r}{above}")
+    if iscoroutinefunction(function) or isasyncgenfunction(function):
+        raise UnsupportedError(
+            "an async function is not compiled: its calls give what must be awaited",
+            fix="put what it computes into a function of its own, with @jit, and call that from it",
+        )
+    if isgeneratorfunction(function):
+        raise UnsupportedError(
+            "a function with yield is not compiled: its calls give a generator",
+            fix="return a list of what it yields, or call it from a function that returns, with @jit",
+        )
 
 
 def require_threads(threads: int | None) -> None:

@@ -140,10 +140,11 @@ def test_static_name_that_is_no_parameter():
 
 def test_unknown_target(x):
     with pytest.raises(arrayjit.UnknownTarget, match="sync_llvm"):
+        arrayjit.jit(lambda a: a, target="quantum")
+    with pytest.raises(arrayjit.UnknownTarget, match="sync_llvm") as caught:
         arrayjit.jit(lambda a: a)(x, target="quantum")
-    error = mistake(lambda a: a, x, target="quantum")
-    assert isinstance(error, ValueError)
-    assert at_this_file(error)
+    assert isinstance(caught.value, ValueError)
+    assert at_this_file(caught.value)
 
 
 def test_jit_of_something_else():

@@ -314,11 +314,38 @@ def test_static_names_are_names(names):
         arrayjit.jit(lambda v: v, static_argnames=names)
 
 
-def test_what_wraps_functions_goes_above():
-    with pytest.raises(TypeError, match="write @classmethod above @jit"):
-        arrayjit.jit(classmethod(lambda cls: 1))
-    with pytest.raises(TypeError, match="write @property above @jit"):
-        arrayjit.jit(property(lambda self: 1))
+@pytest.mark.parametrize(
+    "wrapper", [classmethod, staticmethod, property, functools.cached_property, functools.partialmethod]
+)
+@pytest.mark.parametrize("decorator", [arrayjit.jit, arrayjit.jit(threads=1)])
+def test_what_wraps_functions_goes_above(wrapper, decorator):
+    with pytest.raises(TypeError, match=f"write @{wrapper.__name__} above @jit"):
+        decorator(wrapper(lambda held: 1))
+
+
+def test_functions_that_give_no_result_when_they_are_called_are_refused():
+    async def awaited(v):
+        return v + 1
+
+    async def several_awaited(v):
+        yield v
+
+    def several(v):
+        yield v
+
+    for function in (awaited, several_awaited):
+        with pytest.raises(arrayjit.UnsupportedError, match="an async function is not compiled"):
+            arrayjit.jit(function)
+    for function in (several, functools.partial(several, 1.0)):
+        with pytest.raises(arrayjit.UnsupportedError, match="a function with yield is not compiled"):
+            arrayjit.jit(threads=1)(function)
+
+
+def test_a_target_that_is_none_is_told_where_it_is_named(x):
+    with pytest.raises(arrayjit.UnknownTarget, match="unknown target 'lvm'"):
+        arrayjit.jit(lambda v: v, target="lvm")
+    with pytest.raises(arrayjit.UnknownTarget, match="choose one of llvm"), arrayjit.use(target="lvm"):
+        pass
 
 
 def test_a_vectorized_function_is_one(x):
