@@ -194,3 +194,8 @@ def test_a_failed_call_leaves_the_function_usable(x):
         f(x, np.ones(4))
     np.testing.assert_array_equal(f(x, x), x + x)
     assert (f.stats().compiles, f.stats().hits) == (1, 0)
+
+
+def test_an_array_that_no_memory_could_hold_is_refused_soon() -> None:
+    with pytest.raises(ValueError, match="Maximum allowed dimension exceeded"):
+        arrayjit.jit(lambda: np.arange(2**62))()

@@ -38,6 +38,9 @@ __all__ = [
 SHORT = 16
 """So many times as many parts as would do are too short."""
 
+TRIED = 2**16
+"""Numbers of parts that are tried one by one."""
+
 
 def enter(loop: For | Loop, ranges: dict[Symbol, Range]) -> None:
     """Note the values of a loop's symbol, if they are known, and between which outer ones they are."""
@@ -88,8 +91,10 @@ def about(loop: For, ranges: Ranges) -> int | None:
 
 
 def divisors(trips: int) -> tuple[int, ...]:
-    """Into how many equal parts so many iterations fall, in order."""
-    small = [number for number in range(1, math.isqrt(trips) + 1) if trips % number == 0]
+    """Into how many equal parts so many iterations fall, in order; of more than `TRIED` squared, those of at
+    most `TRIED` parts or iterations."""
+    last = min(math.isqrt(trips), TRIED)
+    small = [number for number in range(1, last + 1) if trips % number == 0]
     large = [trips // number for number in reversed(small) if number * number != trips]
     return *small, *large
 
