@@ -238,7 +238,7 @@ async def awaited(x: np.ndarray) -> int:
         lambda x: SimpleNamespace(n=1),
         lambda x: zip([1], [2], strict=True),
         lambda x: (x, map(str, [1, 2])),
-        awaited,
+        lambda x: awaited(x),
     ],
 )
 def test_what_each_call_would_have_to_make_anew_is_not_returned(program: Callable[..., Any]) -> None:

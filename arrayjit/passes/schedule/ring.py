@@ -14,9 +14,8 @@
 Such are the grids between two steps that go through memory together (`sweep`). A row's place is its number
 modulo a power of two: no row comes to a place before all that read the one there have done so. What is read
 after the last step is made whole by that step, which stands behind the loop: each step makes the same cells
-then. Where steps go twice through an
-array that does not fit in a cache, or that just fits, they take 0.75 to 0.95 of the time. Threads that share
-steps by slabs keep whole grids.
+then. Where steps go twice through an array that does not fit in a cache, or that just fits, they take 0.75
+to 0.95 of the time. Threads that share steps by slabs keep whole grids.
 """
 
 from __future__ import annotations
