@@ -415,6 +415,12 @@ def conditional_expression(x):
 
 
 @called_with(x6)
+def conditional_expression_for_what_has_no_cells(x):
+    found = np.flatnonzero(x > 2)
+    return found.max() if found.size else -1  # here
+
+
+@called_with(x6)
 def while_on_a_residual(x):
     change, steps = 1.0, 0
     while change > 1e-6 and steps < 100:  # here

@@ -21,6 +21,7 @@ _CALLS = {
     "sorted": "np.sort(x)",
 }
 _LOGICAL = {ast.And: "logical_and", ast.Or: "logical_or"}
+_NEEDING_CELLS = frozenset(("max", "min", "argmax", "argmin"))
 
 _LEAVING = (ast.Break, ast.Continue, ast.Return)
 
@@ -94,6 +95,8 @@ def _instead_of_choice(node: Choice, around: list[ast.AST]) -> str:
     match node:
         case ast.While():
             return _instead_of_while(node, test)
+        case ast.IfExp(body=yes, orelse=no) if any(map(_may_be_guarded, (yes, no))):
+            return f"write arrayjit.cond({test}, lambda: {ast.unparse(yes)}, lambda: {ast.unparse(no)})"
         case ast.IfExp(body=yes, orelse=no):
             return f"write np.where({test}, {ast.unparse(yes)}, {ast.unparse(no)})"
         case ast.Assert(msg=said):
@@ -102,6 +105,15 @@ def _instead_of_choice(node: Choice, around: list[ast.AST]) -> str:
         case ast.If():
             loops = [part for part in around if isinstance(part, (ast.For, ast.While))]
             return _instead_of_if(node, test, around[0], loops[-1] if loops else None)
+
+
+def _may_be_guarded(side: ast.expr) -> bool:
+    """Whether a side of a choice raises where there are no cells, which the condition may ask for:
+    `np.where` computes both sides."""
+    return any(
+        isinstance(part, ast.Subscript) or (isinstance(part, ast.Attribute) and part.attr in _NEEDING_CELLS)
+        for part in ast.walk(side)
+    )
 
 
 def _instead_of_if(node: ast.If, test: str, scope: ast.AST, loop: Loop | None) -> str:
