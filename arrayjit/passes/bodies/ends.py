@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from ...ir.dtype import I64
-from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
+from ...ir.expr import Apply, Expr, Index, Variable
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Bind, Define, For, If, LoopKind, Raise, Stmt, While, walk_statements, written_in
+from ...ir.loops import Bind, Define, For, If, LoopKind, Raise, Stmt, While, walk_statements
 from ...ir.ops import OPS
 from ...ir.walk import (
-    locals_defined,
     locals_updated,
     nodes_in,
     rewrite_bodies,
@@ -18,8 +17,8 @@ from ...ir.walk import (
     walk,
 )
 from ..analysis.access import Ranges
+from ..analysis.changes import Changes
 from ..analysis.copies import copy_body
-from ..analysis.inside import exists
 from ..analysis.positions import ZERO, are_negative, tested
 from ..analysis.repeats import HEAVY, weight
 from ..analysis.values import written_out
@@ -51,11 +50,7 @@ class Ends:
     def __init__(self, loop: For, ranges: Ranges) -> None:
         self.loop = loop
         self.ranges = ranges
-        inside = list(walk_statements((loop,)))
-        self.written = written_in(inside)
-        self.symbols = {stmt.symbol for stmt in inside if isinstance(stmt, (Bind, For))}
-        self.updated = locals_updated(inside)
-        self.own = locals_defined(inside) | self.updated
+        self.changes = Changes.by(loop)
         self.values: dict[Variable, Expr] = {}
         self.numbers: dict[Symbol, Expr] = {}
         self.told: list[Affine] = []
@@ -73,6 +68,7 @@ class Ends:
         return ends if ends.told else None
 
     def collect(self) -> None:
+        updated = locals_updated(walk_statements(self.loop.body))
         tests: list[Affine] = []
         for stmt in self.loop.body:
             for node in nodes_in((stmt,)):
@@ -80,7 +76,7 @@ class Ends:
                 if place is not None and place not in self.told and self.is_even(place):
                     self.told.append(place)
             match stmt:
-                case Define(variable=variable, value=value) if variable not in self.updated:
+                case Define(variable=variable, value=value) if variable not in updated:
                     value = written_out(value, self.values)
                     if self.pace(value) is not None:
                         self.values[variable] = value
@@ -105,7 +101,7 @@ class Ends:
         for factor, symbol in number.terms:
             value = self.numbers.get(symbol, Index(Affine.of(symbol)))
             own = self.pace(value)
-            if own is None or (abs(factor) != 1 and symbol in self.symbols):
+            if own is None or (abs(factor) != 1 and symbol in self.changes.symbols):
                 return False
             pace += own * factor
         return abs(pace) <= 1
@@ -113,7 +109,7 @@ class Ends:
     def pace(self, value: Expr) -> int | None:
         """By how much a value grows with the loop's symbol; None where that is not the same in each step."""
         match value:
-            case Index(value=number) if not self.symbols.intersection(number.symbols) - {self.loop.symbol}:
+            case Index(value=number) if self.changes.symbols & set(number.symbols) <= {self.loop.symbol}:
                 return number.coefficient(self.loop.symbol)
             case Apply(op=op, args=(one, other), dtype=dtype) if dtype is I64 and op.name in PACES:
                 first, second = self.pace(one), self.pace(other)
@@ -121,22 +117,7 @@ class Ends:
                     return None
                 return first + PACES[op.name] * second
             case _:
-                return 0 if all(map(self.stays, walk(value))) else None
-
-    def stays(self, node: Expr) -> bool:
-        """Is a node of an expression the same in each step, and there even if no step is taken?"""
-        match node:
-            case Const() | Cast() | Apply():
-                return True
-            case Index(value=number):
-                return self.symbols.isdisjoint(number.symbols)
-            case Local(variable=variable):
-                return variable not in self.own
-            case Load(tensor=tensor, index=index):
-                moves = any(not self.symbols.isdisjoint(at.symbols) for at in index)
-                return not moves and tensor.storage not in self.written and exists(tensor, index, self.ranges)
-            case Gather():
-                return False
+                return 0 if all(self.changes.leave(node, self.ranges) for node in walk(value)) else None
 
     def in_two_forms(self) -> tuple[Stmt, ...]:
         """The loop without tests, unless one of the numbers is negative in the first step or in the last."""

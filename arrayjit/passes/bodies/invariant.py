@@ -24,7 +24,6 @@ from ...ir.code import Caps
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
 from ...ir.index import Affine, Symbol, symbols_of
 from ...ir.loops import (
-    Bind,
     Define,
     For,
     If,
@@ -34,10 +33,8 @@ from ...ir.loops import (
     PlaceKind,
     Stmt,
     Store,
-    Update,
     While,
     walk_statements,
-    written,
 )
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
@@ -47,6 +44,7 @@ from ...ir.walk import (
     children,
     kept,
     locals_read,
+    locals_updated,
     nodes_in,
     rebuild,
     rewrite_bodies,
@@ -56,6 +54,7 @@ from ...ir.walk import (
     walk,
 )
 from ..analysis.access import Range
+from ..analysis.changes import Changes
 from ..analysis.inside import exists
 from ..analysis.trips import enter
 from ..analysis.values import written_out
@@ -158,16 +157,14 @@ class _Found:
 
 @slotted
 class _Nest:
-    """A loop before which tables are made: the symbols and locals that are its own, or change in it, the
-    storages that it writes, and what a table must save to be worth it. Of its inner loops, what is `found`
-    of their locals, and these `values` written out."""
+    """A loop before which tables are made, what it `changes`, the locals it has `updated`, and what a table
+    must save to be worth it. Of its inner loops, what is `found` of their locals, and these `values` written
+    out."""
 
     loop: For
     ranges: dict[Symbol, Range]
-    symbols: frozenset[Symbol]
-    locals: frozenset[Variable]
-    updated: frozenset[Variable]
-    storages: frozenset[Tensor | None]
+    changes: Changes
+    updated: set[Variable]
     worth: float
     inner: dict[Symbol, For] = field(default_factory=dict)
     found: dict[Variable, _Found] = field(default_factory=dict)
@@ -176,17 +173,8 @@ class _Nest:
 
     @staticmethod
     def of(loop: For, ranges: dict[Symbol, Range]) -> _Nest:
-        inside = list(walk_statements((loop,)))
-        updated = frozenset(stmt.variable for stmt in inside if isinstance(stmt, Update))
-        return _Nest(
-            loop,
-            ranges,
-            frozenset(stmt.symbol for stmt in inside if isinstance(stmt, (Bind, For))),
-            updated.union(stmt.variable for stmt in inside if isinstance(stmt, Define)),
-            updated,
-            frozenset(map(written, inside)),
-            max(WORTH, _work((loop,)) / SHARE),
-        )
+        updated = locals_updated(walk_statements(loop.body))
+        return _Nest(loop, ranges, Changes.by(loop), updated, max(WORTH, _work((loop,)) / SHARE))
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """The loop's body with tables read."""
@@ -271,11 +259,11 @@ class _Nest:
             case Const():
                 return _Found()
             case Local(variable=variable):
-                return self.found.get(variable) if variable in self.locals else _Found()
+                return self.found.get(variable) if variable in self.changes.locals else _Found()
             case Index(value=position):
                 return self.of_symbols(position.symbols)
             case Load(tensor=tensor, index=index):
-                stays = tensor.storage not in self.storages and exists(tensor, index, self.ranges)
+                stays = tensor.storage not in self.changes.storages and exists(tensor, index, self.ranges)
                 return self.of_symbols(symbols_of(index)) if stays else None
             case Gather():
                 return None
@@ -289,7 +277,7 @@ class _Nest:
 
     def of_symbols(self, symbols: Iterable[Symbol]) -> _Found | None:
         """What is made of symbols: None if they are bound in the loop otherwise than by inner loops."""
-        own = self.symbols.intersection(symbols)
+        own = frozenset(self.changes.symbols.intersection(symbols))
         return _Found(own) if own <= self.inner.keys() else None
 
 

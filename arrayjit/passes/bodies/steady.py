@@ -18,13 +18,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Sequence
-from copy import copy
 from dataclasses import replace
 from functools import cached_property
 
 from ...ir.code import Caps
 from ...ir.conditions import both, compare
-from ...ir.expr import Expr, Gather, Index, Load, Local, Variable
+from ...ir.expr import Expr, Index
 from ...ir.index import Affine, Symbol
 from ...ir.loops import (
     Bind,
@@ -41,20 +40,19 @@ from ...ir.loops import (
     Update,
     walk_statements,
     written,
-    written_in,
 )
 from ...ir.tensor import Tensor
 from ...ir.walk import (
     expressions,
     kept,
-    locals_defined,
     locals_updated,
+    outer_updates,
     rewrite_bodies,
     storages_read,
     walk,
 )
 from ..analysis.access import Range
-from ..analysis.inside import exists
+from ..analysis.changes import Changes
 from ..analysis.trips import enter
 
 __all__ = ["steady"]
@@ -88,12 +86,13 @@ class _Walk:
 
     def parted(self, loop: For) -> tuple[Stmt, ...]:
         """A loop after what no iteration changes, if there is anything else in it."""
-        changes, before, rest = _Changes(loop), list[Stmt](), list[Stmt]()
+        changes, before, rest = Changes.by(loop), list[Stmt](), list[Stmt]()
+        updated = locals_updated(walk_statements(loop.body))
         comes_first = True
         for stmt in loop.body:
             match stmt:
                 case Define(variable=variable, value=value) if self.is_kept(value, changes):
-                    if variable in changes.updates:
+                    if variable in updated:
                         rest.append(stmt)
                     else:
                         before.append(stmt)
@@ -102,7 +101,7 @@ class _Walk:
                     stmt, loop, rest, changes
                 ):
                     before.append(stmt)
-                    changes.stores -= _stored(stmt)
+                    changes.storages -= Changes.by(stmt).storages
                 case Raise(condition=condition) if comes_first and self.is_kept(condition, changes):
                     before.append(self.if_it_runs(loop, stmt))
                 case _:
@@ -112,19 +111,19 @@ class _Walk:
             return (loop,)
         return (*before, replace(loop, body=tuple(rest))) if rest else tuple(before)
 
-    def makes_the_same(self, nest: For, loop: For, earlier: Sequence[Stmt], changes: _Changes) -> bool:
+    def makes_the_same(self, nest: For, loop: For, earlier: Sequence[Stmt], changes: Changes) -> bool:
         """Does a nest make, in each iteration of a loop, the same temporaries of what is not changed there?
         Nobody else makes them, or reads them before it or outside of the loop."""
         if loop.kind is not LoopKind.SEQUENTIAL:
             return False
-        made, own, inside = _stored(nest), _Changes(nest), list(walk_statements((nest,)))
+        own, inside = Changes.by(nest), walk_statements((nest,))
         if not all(isinstance(stmt, (Comment, Define, For, Store, Update)) for stmt in inside):
             return False
         if any(isinstance(stmt, Store) and stmt.accum is not None for stmt in inside):
             return False
-        if not all(storage in self.passing for storage in made) or not own.updates <= own.defined:
+        if not all(storage in self.passing for storage in own.storages) or outer_updates(inside):
             return False
-        free = changes.without(own)
+        free = Changes(changes.symbols - own.symbols, changes.locals - own.locals, changes.storages)
         ends = (
             Index(Affine.of(end)) for stmt in inside if isinstance(stmt, For) for end in (stmt.lo, stmt.hi)
         )
@@ -132,29 +131,14 @@ class _Walk:
         if not all(self.is_kept(value, free) for value in (*ends, *values)):
             return False
         within, so_far = _touched(loop.body), _touched(earlier)
-        if any(within[storage] < self.touched[storage] or so_far[storage] for storage in made):
+        if any(within[storage] < self.touched[storage] or so_far[storage] for storage in own.storages):
             return False
-        return made.isdisjoint(_stored(*(stmt for stmt in loop.body if stmt is not nest)))
+        others = Changes.by(*(stmt for stmt in loop.body if stmt is not nest))
+        return own.storages.isdisjoint(others.storages)
 
-    def is_kept(self, value: Expr, changes: _Changes) -> bool:
+    def is_kept(self, value: Expr, changes: Changes) -> bool:
         """Is a value that of all iterations, and can it be computed if there are none?"""
-        for node in walk(value):
-            match node:
-                case Local(variable=variable):
-                    changed = variable in changes.locals
-                case Index(value=position):
-                    changed = not changes.symbols.isdisjoint(position.symbols)
-                case Load(tensor=tensor, index=index):
-                    own = any(not changes.symbols.isdisjoint(position.symbols) for position in index)
-                    changed = own or tensor.storage in changes.stores
-                    changed = changed or not exists(tensor, index, self.ranges)
-                case Gather():
-                    changed = True
-                case _:
-                    changed = False
-            if changed:
-                return False
-        return True
+        return all(changes.leave(node, self.ranges) for node in walk(value))
 
     def if_it_runs(self, loop: For, stop: Raise) -> Raise:
         """The exception of a loop that may have no iterations."""
@@ -172,31 +156,6 @@ class _Walk:
             isinstance(inner, simple) and ((storage := written(inner)) is None or storage in self.passing)
             for inner in walk_statements((stmt,))
         )
-
-
-class _Changes:
-    """What iterations of a loop change: the symbols they bind, the `locals` they define or update, and what
-    they store to."""
-
-    def __init__(self, loop: For) -> None:
-        inside = list(walk_statements(loop.body))
-        inner = {stmt.symbol for stmt in inside if isinstance(stmt, (Bind, For))}
-        self.symbols: frozenset[Symbol] = frozenset({loop.symbol, *inner})
-        self.updates: set[Variable] = locals_updated(inside)
-        self.defined: set[Variable] = locals_defined(inside)
-        self.locals: set[Variable] = self.defined | self.updates
-        self.stores: set[Tensor] = _stored(loop)
-
-    def without(self, nest: _Changes) -> _Changes:
-        """The same for a nest of the loop, which has symbols and locals of its own."""
-        free = copy(self)
-        free.symbols, free.locals = self.symbols - nest.symbols, self.locals - nest.locals
-        return free
-
-
-def _stored(*body: Stmt) -> set[Tensor]:
-    """The storages that statements store to."""
-    return written_in(walk_statements(body))
 
 
 def _touched(body: Sequence[Stmt]) -> Counter[Tensor]:

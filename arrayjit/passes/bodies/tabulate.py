@@ -31,13 +31,12 @@ from ...ir.expr import (
     Expr,
     Gather,
     Index,
-    Load,
     Local,
     Variable,
     constant,
     dtype_of,
 )
-from ...ir.index import Affine, Symbol, symbols_of
+from ...ir.index import Affine, Symbol
 from ...ir.loops import (
     Bind,
     Comment,
@@ -52,8 +51,6 @@ from ...ir.loops import (
     Stmt,
     Store,
     Update,
-    walk_statements,
-    written,
 )
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
@@ -70,7 +67,7 @@ from ...ir.walk import (
     walk,
 )
 from ..analysis.access import Range, Ranges
-from ..analysis.inside import exists
+from ..analysis.changes import Changes
 from ..analysis.lockstep import lockstep
 from ..analysis.trips import enter
 from ..analysis.values import written_out
@@ -119,7 +116,7 @@ class _Making:
     def outermost(self, loop: For) -> Sequence[Stmt]:
         if loop.kind is not LoopKind.SEQUENTIAL:
             return [loop]
-        around = _Around.of(loop)
+        around = _Around(Changes.by(loop))
         new = self.loop(loop, around, 1)
         return [*self.filled(around.tables), rewrite_bodies(new, self.body)]
 
@@ -174,22 +171,10 @@ class _Function:
 
 @slotted
 class _Around:
-    """A loop before which tables are made: the symbols and locals that are its own, or change in it, the
-    storages that it writes, and the tables."""
+    """What a loop changes before which tables are made, and the tables."""
 
-    symbols: frozenset[Symbol]
-    locals: frozenset[Variable]
-    storages: frozenset[Tensor | None]
+    changes: Changes
     tables: dict[_Function, Tensor] = field(default_factory=dict)
-
-    @staticmethod
-    def of(loop: For) -> _Around:
-        inside = list(walk_statements((loop,)))
-        return _Around(
-            frozenset(stmt.symbol for stmt in inside if isinstance(stmt, (Bind, For))),
-            frozenset(stmt.variable for stmt in inside if isinstance(stmt, (Define, Update))),
-            frozenset(map(written, inside)),
-        )
 
     def table(self, function: _Function) -> Tensor:
         if function not in self.tables:
@@ -260,21 +245,10 @@ class _Step:
         match node:
             case Local(variable=variable) if variable in self.found:
                 return replace(self.found[variable], is_costly=False)
-            case Local(variable=variable):
-                stays = variable not in self.around.locals
-            case Index(value=value):
-                stays = self.around.symbols.isdisjoint(value.symbols)
-            case Load(tensor=tensor, index=index):
-                stays = self.around.symbols.isdisjoint(symbols_of(index))
-                stays = stays and tensor.storage not in self.around.storages
-                stays = stays and exists(tensor, index, self.ranges)
-            case Const():
-                stays = True
-            case Gather():
-                stays = False
             case Apply() | Cast():
                 return _together(node, operands)
-        return _Found() if stays else None
+            case _:
+                return _Found() if self.around.changes.leave(node, self.ranges) else None
 
 
 def _together(node: Expr, operands: Sequence[_Found | None]) -> _Found | None:
