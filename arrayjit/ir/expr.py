@@ -35,6 +35,7 @@ __all__ = [
     "convert",
     "dtype_of",
     "literal",
+    "neutral",
 ]
 
 _creation_order = count()
@@ -150,6 +151,12 @@ def constant(value: bool | int | float, dtype: DType) -> Const:
     if dtype is BOOL:
         return Const(bool(converted), dtype)
     return Const(float(converted) if dtype.is_float else int(converted), dtype)
+
+
+def neutral(op: Op, dtype: DType) -> Const:
+    """What changes no number that such an op combines it with."""
+    assert op.identity is not None
+    return constant(op.identity(dtype), dtype)
 
 
 def literal(value: bool | int | float | complex, dtype: DType) -> Expr:

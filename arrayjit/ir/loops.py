@@ -79,6 +79,7 @@ __all__ = [
     "While",
     "bypasses",
     "nested",
+    "touched",
     "walk_statements",
     "written",
     "written_in",
@@ -456,6 +457,20 @@ def written(stmt: Stmt) -> Tensor | None:
             return tensor.storage
         case _:
             return None
+
+
+def touched(stmt: Stmt) -> tuple[Tensor, ...]:
+    """The tensors that a statement itself uses, beside those that its expressions read: first the one that it
+    writes to."""
+    match stmt:
+        case Store(tensor=tensor) | Fill(tensor=tensor):
+            return (tensor,)
+        case Copy(into=into, source=source):
+            return into, source
+        case Multiply(total=total, left=left, right=right):
+            return total, left, right
+        case _:
+            return ()
 
 
 def written_in(stmts: Iterable[Stmt]) -> set[Tensor]:

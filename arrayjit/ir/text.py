@@ -77,6 +77,7 @@ from .loops import (
     Stmt,
     Store,
     Update,
+    touched,
     walk_statements,
 )
 from .loops import While as WhileStmt
@@ -470,13 +471,5 @@ def _computation_tensors(computation: Computation) -> Iterator[Tensor]:
 def _kernel_tensors(kernel: Kernel) -> Iterator[Tensor]:
     for stmt in walk_statements(kernel.body):
         yield from _loaded(expressions(stmt))
-        match stmt:
-            case Store(tensor=tensor) | Fill(tensor=tensor):
-                yield tensor
-            case Copy(into=into, source=source):
-                yield from (into, source)
-            case Multiply(total=total, left=left, right=right):
-                yield from (total, left, right)
-            case _:
-                pass
+        yield from touched(stmt)
     yield from kernel.placement

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ...errors import Location
 from ...frozen import frozen
-from ...ir.expr import Apply, Const, Expr, Load, constant
+from ...ir.expr import Apply, Const, Expr, Load, neutral
 from ...ir.index import Affine, Symbol
 from ...ir.loops import For, LoopKind, Stmt, Store, Update
 from ...ir.ops import Op
@@ -40,8 +40,7 @@ class Accumulation:
     @property
     def identity(self) -> Const:
         """What changes no value that it is combined with."""
-        assert self.accum.identity is not None
-        return constant(self.accum.identity(self.into.dtype), self.into.dtype)
+        return neutral(self.accum, self.into.dtype)
 
     def value_at(self, place: Affine) -> Expr:
         """What the step of a place adds."""

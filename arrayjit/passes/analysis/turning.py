@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from ...ir.expr import Expr, Gather, Index, Load
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Copy, Fill, For, If, Kernel, LoopKind, Multiply, Stmt, Store, While
+from ...ir.loops import Copy, Fill, For, If, Kernel, LoopKind, Multiply, Stmt, Store, While, touched
 from ...ir.tensor import Tensor
 from ...ir.walk import nodes_in, transform_statements
 
@@ -57,12 +57,8 @@ def accesses(body: Sequence[Stmt], loops: tuple[For, ...] = ()) -> Iterator[Acce
         match stmt:
             case Store(tensor=tensor, index=index):
                 yield tensor, index, loops
-            case Fill(tensor=tensor):
-                yield tensor, (), loops
-            case Copy(into=into, source=source):
-                yield from ((tensor, (), loops) for tensor in (into, source))
-            case Multiply(total=total, left=left, right=right):
-                yield from ((tensor, (), loops) for tensor in (total, left, right))
+            case Fill() | Copy() | Multiply():
+                yield from ((tensor, (), loops) for tensor in touched(stmt))
             case For(body=inner):
                 yield from accesses(inner, (*loops, stmt))
             case If(body=inner, orelse=other):

@@ -8,7 +8,7 @@ from dataclasses import field
 
 from ...frozen import frozen_by_identity, slotted, slotted_by_identity
 from ...ir.index import Affine
-from ...ir.loops import Copy, Fill, For, If, Kernel, Multiply, Stmt, Store, While, walk_statements
+from ...ir.loops import Copy, Fill, For, If, Kernel, Multiply, Stmt, Store, While, touched, walk_statements
 from ...ir.tensor import Tensor
 from .access import given, reads
 
@@ -57,15 +57,11 @@ class _Collection:
             match stmt:
                 case Store(tensor=tensor, index=index):
                     self.add(Use(tensor, index, path, stmt, at, True))
-                case Fill(tensor=tensor):
-                    self.add(Use(tensor, None, path, stmt, at, True))
-                case Copy(into=into, source=source):
-                    self.add(Use(source, None, path, stmt, at, False))
+                case Fill() | Copy() | Multiply():
+                    into, *sources = touched(stmt)
+                    for source in sources:
+                        self.add(Use(source, None, path, stmt, at, False))
                     self.add(Use(into, None, path, stmt, at, True))
-                case Multiply(total=total, left=left, right=right):
-                    for factor in (left, right):
-                        self.add(Use(factor, None, path, stmt, at, False))
-                    self.add(Use(total, None, path, stmt, at, True))
                 case For(body=inner):
                     self.inside(Frame(stmt, at), inner, path)
                 case If(body=inner, orelse=other):
@@ -138,14 +134,6 @@ def counts(body: Iterable[Stmt]) -> Counter[Tensor]:
     """How often each storage is used."""
     used: list[Tensor] = []
     for stmt in walk_statements(body):
-        match stmt:
-            case Store(tensor=tensor) | Fill(tensor=tensor):
-                used.append(tensor.storage)
-            case Copy(into=into, source=source):
-                used += (into.storage, source.storage)
-            case Multiply(total=total, left=left, right=right):
-                used += (total.storage, left.storage, right.storage)
-            case _:
-                pass
+        used += [tensor.storage for tensor in touched(stmt)]
         used += [tensor.storage for tensor, _ in reads(stmt)]
     return Counter(used)

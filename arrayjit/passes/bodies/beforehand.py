@@ -37,13 +37,12 @@ from ...ir.dtype import I64
 from ...ir.expr import Expr, Index, Local, Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, For, If, Kernel, LoopKind, Raise, Stmt, walk_statements
-from ...ir.walk import rewrite_bodies, rewrite_expressions, rewrite_loops, transform
+from ...ir.walk import rewrite_loops
 from ..analysis.access import Range, effects
-from ..analysis.copies import copy_body
 from ..analysis.positions import Positions, are_negative, tested
 from ..analysis.repeats import HEAVY, weight
 from ..analysis.trips import enter
-from .ends import Ends, position
+from .ends import Ends, straight
 
 __all__ = ["beforehand"]
 
@@ -144,20 +143,10 @@ class _Steps:
         for symbol, positions in self.positions.items():
             loops = [_in_any_order(loop) for loop in positions.own()]
             yield from positions.told(loops, Index(self.last[symbol]), signs[symbol])
-        straight = copy_body((self.straight(self.nest),), {}, {})
-        yield If(are_negative([Local(sign) for sign in signs.values()]), (self.nest,), straight)
-
-    def straight(self, stmt: Stmt) -> Stmt:
-        """A statement where each position is within its axis and counts from its start."""
-        stmt = rewrite_expressions(stmt, lambda expr: transform(expr, self.counted))
-        return rewrite_bodies(stmt, self.without_tests)
-
-    def without_tests(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(self.straight(stmt) for stmt in body if id(stmt) not in self.tests)
-
-    def counted(self, node: Expr) -> Expr:
-        place = position(node)
-        return node if place is None or place.symbol not in self.positions else Index(place)
+        instead = straight(
+            self.nest, lambda stmt: id(stmt) in self.tests, lambda place: place.symbol in self.positions
+        )
+        yield If(are_negative([Local(sign) for sign in signs.values()]), (self.nest,), instead)
 
 
 def _repeats(positions: Positions) -> bool:

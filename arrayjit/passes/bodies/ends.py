@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...ir.dtype import I64
 from ...ir.expr import Apply, Expr, Index, Variable
 from ...ir.index import Affine, Symbol
@@ -23,13 +25,30 @@ from ..analysis.positions import ZERO, are_negative, tested
 from ..analysis.repeats import HEAVY, weight
 from ..analysis.values import written_out
 
-__all__ = ["Ends", "position"]
+__all__ = ["Ends", "straight"]
 
 PACES = {"add": 1, "subtract": -1}
 """How the paces of two numbers add up."""
 
 FEWEST = 8
 """So many steps are worth a question before them."""
+
+
+def straight(
+    loop: For, passes: Callable[[Stmt], bool], is_known: Callable[[Affine], bool]
+) -> tuple[Stmt, ...]:
+    """A copy of a loop without tests that a run `passes`, in which positions of which it `is_known` that they
+    are not negative count from the start."""
+
+    def counted(node: Expr) -> Expr:
+        place = position(node)
+        return node if place is None or not is_known(place) else Index(place)
+
+    def statement(stmt: Stmt) -> Stmt:
+        stmt = rewrite_expressions(stmt, lambda expr: transform(expr, counted))
+        return rewrite_bodies(stmt, lambda body: tuple(statement(one) for one in body if not passes(one)))
+
+    return copy_body((statement(loop),), {}, {})
 
 
 def position(node: Expr) -> Affine | None:
@@ -124,8 +143,8 @@ class Ends:
         last = self.loop.hi - self.loop.step
         each = {self.at(number, place): None for number in self.told for place in (self.loop.lo, last)}
         unknown = [number for number in each if not self.is_never_negative(number)]
-        straight = copy_body((self.straight(self.loop),), {}, {})
-        return (If(are_negative(unknown), (self.loop,), straight),) if unknown else straight
+        instead = straight(self.loop, self.passes, self.told.__contains__)
+        return (If(are_negative(unknown), (self.loop,), instead),) if unknown else instead
 
     def at(self, number: Affine, place: Affine) -> Expr:
         """What a number is in the step in which the loop's symbol is this."""
@@ -142,18 +161,6 @@ class Ends:
         known = number.value.bounds(self.ranges) if isinstance(number, Index) else None
         return known is not None and known[0] >= 0
 
-    def straight(self, stmt: Stmt) -> Stmt:
-        """A statement where no test fails, and where positions count from the start."""
-        stmt = rewrite_expressions(stmt, lambda expr: transform(expr, self.counted))
-        return rewrite_bodies(stmt, self.without_tests)
-
-    def without_tests(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(self.straight(stmt) for stmt in body if not self.passes(stmt))
-
     def passes(self, stmt: Stmt) -> bool:
         number = tested(stmt.condition) if isinstance(stmt, Raise) else None
         return number is not None and self.is_told(number)
-
-    def counted(self, node: Expr) -> Expr:
-        place = position(node)
-        return node if place is None or place not in self.told else Index(place)

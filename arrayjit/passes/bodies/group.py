@@ -30,7 +30,20 @@ from itertools import chain
 from ...frozen import frozen, slotted
 from ...ir.code import Caps
 from ...ir.dtype import BOOL, I32, I64, DType, named
-from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, constant, dtype_of
+from ...ir.expr import (
+    Apply,
+    Cast,
+    Const,
+    Expr,
+    Gather,
+    Index,
+    Load,
+    Local,
+    Variable,
+    constant,
+    dtype_of,
+    neutral,
+)
 from ...ir.index import Affine, Symbol
 from ...ir.loops import (
     Bind,
@@ -508,12 +521,11 @@ def _masks(update: Update, values: Values, is_sum: bool) -> list[Expr]:
     nothing to it."""
     value = written_out(update.value, values)
     assert update.accum is not None
-    assert update.accum.identity is not None
-    neutral = [constant(update.accum.identity(update.variable.dtype), update.variable.dtype)]
+    nothing = [neutral(update.accum, update.variable.dtype)]
     if is_sum:
-        neutral.append(constant(0, update.variable.dtype))
+        nothing.append(constant(0, update.variable.dtype))
     match value:
-        case Apply(op=op, args=(condition, _, Const() as other)) if op is OPS["where"] and other in neutral:
+        case Apply(op=op, args=(condition, _, Const() as other)) if op is OPS["where"] and other in nothing:
             return list(_conjuncts(condition))
         case Cast(arg=condition) if dtype_of(condition) is BOOL and update.accum is OPS["add"]:
             return list(_conjuncts(condition))

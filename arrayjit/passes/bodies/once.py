@@ -25,7 +25,6 @@ from ...ir.index import Affine
 from ...ir.loops import (
     Copy,
     Define,
-    Fill,
     For,
     If,
     Kernel,
@@ -37,6 +36,7 @@ from ...ir.loops import (
     Update,
     While,
     walk_statements,
+    written_in,
 )
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, nodes_in, rewrite_bodies, rewrite_expressions, transform
@@ -127,15 +127,12 @@ class _Passage:
 
     def changes(self, stmt: Stmt) -> None:
         """Forget the values of cells that a statement may write, and those in a variable that it sets."""
-        match stmt:
-            case Store(tensor=tensor) | Fill(tensor=tensor) | Copy(into=tensor) | Multiply(total=tensor):
-                self.values.pop(tensor.storage, None)
-            case Update(variable=variable):
-                for storage in self.holding.pop(variable, ()):
-                    known = self.values.get(storage, {}).items()
-                    self.values[storage] = {at: value for at, value in known if value != Local(variable)}
-            case _:
-                pass
+        for storage in written_in((stmt,)):
+            self.values.pop(storage, None)
+        if isinstance(stmt, Update):
+            for storage in self.holding.pop(stmt.variable, ()):
+                known = self.values.get(storage, {}).items()
+                self.values[storage] = {at: value for at, value in known if value != Local(stmt.variable)}
 
 
 def _cells(stmt: Stmt) -> Iterator[Cell]:

@@ -28,7 +28,7 @@ from ...frozen import frozen, slotted
 from ...ir.code import Caps
 from ...ir.conditions import one_of
 from ...ir.dtype import BOOL
-from ...ir.expr import Apply, Const, Expr, Load, Local, Variable, constant
+from ...ir.expr import Apply, Const, Expr, Load, Local, Variable, constant, neutral
 from ...ir.index import Affine, Symbol
 from ...ir.loops import (
     Bind,
@@ -473,9 +473,7 @@ def _chosen(total: Variable, condition: Expr, one: Expr, other: Expr) -> Step | 
     ):
         return None
     (op,) = ops
-    assert op.identity is not None
-    neutral = constant(op.identity(total.dtype), total.dtype)
-    then, otherwise = (neutral if step is None else step[1] for step in steps)
+    then, otherwise = (neutral(op, total.dtype) if step is None else step[1] for step in steps)
     return op, one_of(condition, then, otherwise)
 
 

@@ -42,7 +42,7 @@ from ...frozen import frozen
 from ...ir.code import Caps
 from ...ir.conditions import compare, one_of, opposite
 from ...ir.dtype import BOOL, I64
-from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, constant
+from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, constant, neutral
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, Define, For, Kernel, LoopKind, Stay, Stmt, Store, Update, walk_statements
 from ...ir.ops import OPS, Op
@@ -129,11 +129,10 @@ class _Row:
         """What looks through one part."""
         total, accum = self.extreme.variable, self.extreme.accum
         assert accum is not None
-        assert accum.identity is not None
         own = Variable(total.hint, total.dtype)
         inner = self.over(start, cells, self.loop)
         steps = (replace(stmt, variable=own) if isinstance(stmt, Update) else stmt for stmt in inner.body)
-        yield Define(own, constant(accum.identity(total.dtype), total.dtype))
+        yield Define(own, neutral(accum, total.dtype))
         yield replace(inner, body=tuple(steps))
         is_first = _is_beyond(accum, Local(own), Local(total))
         yield Update(self.part, one_of(is_first, Index(number), Local(self.part)))

@@ -26,7 +26,19 @@ from ...frozen import frozen, slotted
 from ...ir.code import Caps, GpuCaps
 from ...ir.conditions import compare
 from ...ir.dtype import BOOL, F32, I32, I64, DType, Kind, named
-from ...ir.expr import Apply, Cast, Const, Expr, Index, Load, Local, Variable, constant, convert, dtype_of
+from ...ir.expr import (
+    Apply,
+    Cast,
+    Const,
+    Expr,
+    Index,
+    Load,
+    Local,
+    Variable,
+    convert,
+    dtype_of,
+    neutral,
+)
 from ...ir.index import Affine, Symbol
 from ...ir.loops import (
     Bind,
@@ -408,8 +420,7 @@ class _Scattering:
         starts, ends = list[Stmt](), list[Stmt]()
         for tensor, copy in copies.items():
             op = scatter.ops[tensor.storage]
-            assert op.identity is not None
-            none = constant(op.identity(tensor.dtype), tensor.dtype)
+            none = neutral(op, tensor.dtype)
             self.placement[copy] = Place(PlaceKind.SCRATCH, "a block combines in memory of its own")
             starts.append(_by_threads(_stored(copy, none)))
             ends.append(_by_threads(_stored(tensor, copy, op)))

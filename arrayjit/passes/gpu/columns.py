@@ -26,7 +26,7 @@ from ...frozen import frozen, slotted
 from ...ir.code import GpuCaps
 from ...ir.conditions import compare
 from ...ir.dtype import I64
-from ...ir.expr import Apply, Const, Expr, Index, Load, Local, Variable, constant
+from ...ir.expr import Apply, Const, Expr, Index, Load, Local, Variable, neutral
 from ...ir.index import Affine, Symbol, affine, symbols_of
 from ...ir.loops import (
     Bind,
@@ -248,8 +248,7 @@ def limits(whole: For, part: Symbol, count: int) -> tuple[Affine, Affine, list[B
 def identity(update: Update) -> Const:
     """What a sum of nothing is."""
     assert update.accum is not None
-    assert update.accum.identity is not None
-    return constant(update.accum.identity(update.variable.dtype), update.variable.dtype)
+    return neutral(update.accum, update.variable.dtype)
 
 
 # blocks

@@ -247,7 +247,7 @@ def _stencil(nest: Nest, columns: For) -> _Cutting | None:
     near = [group for group in groups if group.rows(columns.symbol) >= READS]
     if not near:
         return None
-    direct, windowed = _traffic(nest, loads, groups, near, columns.symbol)
+    direct, windowed = _traffic(nest, groups, near, columns.symbol)
     if direct < SAVED * windowed:
         return None
     names = ", ".join(dict.fromkeys(group.window.tensor.label for group in near))
@@ -260,7 +260,7 @@ def _stencil(nest: Nest, columns: For) -> _Cutting | None:
 
 
 def _traffic(
-    nest: Nest, loads: Sequence[Load], groups: Sequence[_Group], near: Sequence[_Group], columns: Symbol
+    nest: Nest, groups: Sequence[_Group], near: Sequence[_Group], columns: Symbol
 ) -> tuple[float, float]:
     """The bytes for each cell that go through the second cache, without windows and with them."""
     stores = [stmt for stmt in nest.body if isinstance(stmt, Store)]

@@ -22,7 +22,7 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 
 from ...ir.code import Caps
-from ...ir.expr import Expr, Load
+from ...ir.expr import Load
 from ...ir.index import Affine, symbols_of
 from ...ir.loops import (
     Bind,
@@ -37,7 +37,7 @@ from ...ir.loops import (
     written_in,
 )
 from ...ir.tensor import Tensor
-from ...ir.walk import transform_statements
+from ...ir.walk import rewrite_cells
 from ..analysis.access import given
 from ..analysis.copies import each_cell
 from ..analysis.strides import affine_accesses, stride
@@ -112,12 +112,5 @@ def _copying(tensor: Tensor, copy: Tensor) -> Stmt:
 
 def _reading(steps: For, copies: Mapping[Tensor, Tensor]) -> For:
     """The steps with the copies in place of the arrays."""
-
-    def from_copy(node: Expr) -> Expr:
-        match node:
-            case Load(tensor=tensor, index=index) if tensor in copies:
-                return Load(copies[tensor], index)
-            case _:
-                return node
-
-    return replace(steps, body=transform_statements(steps.body, from_copy))
+    cells = rewrite_cells(steps.body, lambda tensor, index: (copies.get(tensor, tensor), index))
+    return replace(steps, body=cells)

@@ -49,7 +49,7 @@ from ...frozen import frozen
 from ...ir.code import Caps
 from ...ir.conditions import compare, one_of
 from ...ir.dtype import F64, I64, DType, named
-from ...ir.expr import Cast, Const, Expr, Index, Local, Variable, constant, dtype_of
+from ...ir.expr import Cast, Expr, Index, Local, Variable, constant, dtype_of, neutral
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Define, For, If, Kernel, LoopKind, Place, PlaceKind, Stmt, Update, walk_statements
 from ...ir.ops import OPS, Op
@@ -357,13 +357,13 @@ def _ignoring(body: tuple[Stmt, ...], seen: Expr, sums: Sums) -> tuple[Stmt, ...
     out: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, Update) and stmt.variable in sums:
-            neutral = _neutral(sums[stmt.variable], stmt.variable.dtype)
+            nothing = neutral(sums[stmt.variable], stmt.variable.dtype)
             if stmt.contract:
                 first, second = children(stmt.value)
-                zero = constant(0.0, neutral.dtype)
-                value = rebuild(stmt.value, (one_of(seen, neutral, first), one_of(seen, zero, second)))
+                zero = constant(0.0, nothing.dtype)
+                value = rebuild(stmt.value, (one_of(seen, nothing, first), one_of(seen, zero, second)))
             else:
-                value = one_of(seen, neutral, stmt.value)
+                value = one_of(seen, nothing, stmt.value)
             out.append(replace(stmt, value=value))
         else:
             out.append(rewrite_bodies(stmt, lambda inner: _ignoring(inner, seen, sums)))
@@ -402,15 +402,10 @@ def partial(sums: Sums, names: Names, make: Callable[[Names], Sequence[Stmt]]) -
     """Statements that add into partial sums, which are then added to the sums that `names` gives."""
     partials = {variable: Variable(variable.hint, variable.dtype) for variable in sums}
     return [
-        *(Define(partials[v], _neutral(op, v.dtype)) for v, op in sums.items()),
+        *(Define(partials[v], neutral(op, v.dtype)) for v, op in sums.items()),
         *make(partials),
         *(Update(names.get(v, v), Local(partials[v]), op) for v, op in sums.items()),
     ]
-
-
-def _neutral(op: Op, dtype: DType) -> Const:
-    assert op.identity is not None
-    return constant(op.identity(dtype), dtype)
 
 
 @cache

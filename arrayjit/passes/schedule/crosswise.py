@@ -192,14 +192,14 @@ class _Rows:
         if step == 1 or (step == 0 and not is_store):
             self.elsewhere.add(tensor.storage)
             return True
-        columns = None if step in (0, None) else self._columns(tensor, index, is_store)
+        columns = None if step in (0, None) else self._columns(tensor, index)
         if columns is None:
             return False
         tile = self.tiles.setdefault(tensor.storage, _Tile(tensor, index[:-1]))
         (tile.written if is_store else tile.read).append(columns)
         return tile.tensor is tensor and tile.row == index[:-1]
 
-    def _columns(self, tensor: Tensor, index: tuple[Affine, ...], is_store: bool) -> Columns | None:
+    def _columns(self, tensor: Tensor, index: tuple[Affine, ...]) -> Columns | None:
         """Which columns of a row an access goes through."""
         inner = {loop.symbol: loop for loop in _loops(tuple(walk_statements(self.loop.body)))}
         *row, last = index

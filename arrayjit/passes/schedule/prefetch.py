@@ -9,24 +9,10 @@
 
 Where a row is gone through more than once, the first time waits for memory, and memory for all others, which
 find the row in a cache: the hardware sees no further than what is asked for. So the busiest of the others
-asks for the next row, line by line, which comes while it computes. That is done for arrays larger than the
-second cache, in rows of which that cache holds four: softmax of large arrays takes 0.65 to 0.9 of the time. A
-loop that does little with a line is over before the next one is there, and short rows need no help: the
-processor is ahead of itself by as much. Lines of a result that are fetched before they are written to are
-left to the hardware. Where they come from memory, it has something to do in the meantime: only a loop that
-does much with a line asks for another one beside these, and none that stores the results of one row while it
-adds up another (`trail`).
-
-    for k in vector(0, 512, lanes=8):               for k in vector(0, 512, lanes=8):
-        y[i, k] = bypass(divide(x[i, k], s))  ->        prefetch(x[i + 1, k + 512])
-                                                        y[i, k] = bypass(divide(x[i, k], s))
-
-The end of a row that is asked for in this way is needed at once: the first loop over the next row does little
-and is there before it comes. Where that was seen to gain (Zen 5), what comes from memory is therefore asked
-for a page beyond the same place of the next row, so that a page of the row after it is on its way too, if the
-first cache has room: softmax takes 0.8 to 0.95 of that time, rows of mean 0 and variance 1 0.77 to 0.9. Then
-a loop that does little may ask as well for what the first one adds up: rows of mean 0 take 0.7 to 0.9 of the
-time, variances 0.6 to 1; these, and what else adds up rows of more than a page, 0.7 to 0.8 in the caches too.
+asks for the next row, line by line, which comes while it computes (`rows`): softmax of large arrays takes
+0.65 to 0.9 of the time. The end of a row that is asked for in this way is needed at once. Where that was seen
+to gain (Zen 5), a page beyond the same place of the next row is asked for instead (`beyond`), and a loop that
+does little asks for what the first one adds up.
 
     for i in sequential(0, 4000):                   for i in sequential(0, 4000):
         s = 0.0                                         prefetch(x[i + 1, 0])
@@ -36,7 +22,7 @@ time, variances 0.6 to 1; these, and what else adds up rows of more than a page,
 
 Where rows are left before their end, as those of a triangle are, the hardware does not see where the next one
 begins, and where they must be taken in order the processor is not ahead of itself: so the first lines of the
-next row are asked for with the row before.
+next row are asked for with the row before (`beginnings`).
 
     for i in vector(0, 9000000, lanes=16):          for i in vector(0, 9000000, lanes=16):
         y[i] = tanh(x[i])                     ->        prefetch(x[i + 256])
@@ -46,22 +32,9 @@ next row are asked for with the row before.
 Where much is computed between reading and writing, the processor sees too little of what comes to wait for
 several lines at once, and the hardware that fetches ahead stops at the end of each page. So a loop that goes
 along more than the last cache keeps for it asks for what it will read and write half a page later, or a page,
-as it suits the processor, but for what goes past the caches: exponentials of numbers in memory take 0.9 of
-the time. Behind the end of a row, however short, lies the next one. Of what a loop that does
-little stores past the caches, the hardware is ahead, and the loop asks for what it needs next: vectors that
-go across lines, as NumPy's large arrays have them beside a result's whole lines, then wait for neither of
-both. Copies take 0.9 of the time, sums of two to five arrays 0.86 to 0.95.
-
-    for i in parallel(0, 20000):                    for i in parallel(0, 20000):
-        for j in vector(0, 220, lanes=8):               for j in vector(0, 220, lanes=8):
-            y[i, j] = exp(x[i, j + 40])       ->            prefetch(x[i + 2, j + 40])
-                                                            prefetch(y[i + 2, j])
-                                                            y[i, j] = exp(x[i, j + 40])
-
-Where a loop goes along parts of rows, as the inside of a grid or some columns of a table, the hardware asks
-for what lies behind each part, and starts anew with the next one. Where it was seen to gain (Zen 5), a loop
-that stores asks for the same part of a row that comes as much later, even if it does little. From memory
-exponentials of such parts take 0.3 to 0.75 of the time, stencils 0.4 to 0.8, sums of two arrays 0.5 to 0.9.
+as it suits the processor (`further`). Behind the end of a row, however short, lies the next one; a part of a
+row, as of the inside of a grid, is followed by the same part of a later one. A loop that does little asks for
+what it reads alone, if it stores past the caches.
 
     for i in sequential(0, 5790):                   for i in sequential(0, 5790):
         for j in vector(0, 5790, lanes=32):             for j in vector(0, 5790, lanes=32):
@@ -70,11 +43,7 @@ exponentials of such parts take 0.3 to 0.75 of the time, stencils 0.4 to 0.8, su
                                                             y[i, j] = add(x[i, j], x[i + 1, j])
 
 Where the next rows read a row again, it waits for them in the second cache, and is brought there by two pages
-ahead: the first cache has little room beside the rows that are gone through. A stencil of five points takes
-0.65 of the time, of rows of 300 to 8,000 bytes 0.75, of seven points in space 0.5 to 0.85. On processors that
-gain nothing by asking for the second cache alone, rows that the first one holds come to it. A few lines ahead
-come the rows of an array that is turned past the caches, of which a loop goes along as many at once as a
-vector has lanes: 0.75 to 0.9 of the time.
+ahead: the first cache has little room beside the rows that are gone through.
 
     for l in vector(0, 8, lanes=8):                 for l in vector(0, 8, lanes=8):
         for i in sequential(0, 31250):                  for i in sequential(0, 31250):
@@ -82,32 +51,9 @@ vector has lanes: 0.75 to 0.9 of the time.
             t = reduce(add, t, x[... + 250000])             prefetch(x[l + 8*i + 250032])  ...
             ...                                             s = reduce(add, s, x[l + 8*i])  ...
 
-Sums and extremes that go through the quarters of their arrays at once ask for what comes four lines later at
-each place: of so many places the hardware is not far enough ahead. Products of vectors in the last cache take
-0.9 of the time. Of what only memory holds, the second cache is to have half a page ahead: sums take 0.88 to
-0.93, where processors gain by that; where they do not, sums that ask four lines ahead take 0.85 to 0.95 of
-that, and sums of one array in the last cache that ask sixteen lines ahead 0.8 to 1.0.
-
-    for j in vector(0, 1024, lanes=64):             for j in vector(0, 1024, lanes=64):
-        m = reduce(maximum, m, x[i, j])       ->        prefetch(x[i, j + 512])
-                                                        m = reduce(maximum, m, x[i, j])
-
-Sums and extremes of rows ask for what lies half a page on, in the next row: the hardware starts anew in each
-page, and what is found at the end of a row is waited for. From the second cache on, extremes, norms and
-variances of rows take 0.4 to 0.9 of the time; those of what that cache holds have no need of it. Behind a row
-that a position chose lies one that nobody needs: short ones are left to `foresee` where it was seen to gain.
-
-    for i in vector(0, 4000, lanes=16):             for i in vector(0, 4000, lanes=16):
-        m = most[i]                                     m = most[i]
-        for j in sequential(0, 8):            ->        for j in sequential(0, 8):
-            m = reduce(maximum, m, x[8*b + j, i])           prefetch(x[8*b + j, i + 128])
-        most[i] = m                                         m = reduce(maximum, m, x[8*b + j, i])
-                                                        most[i] = m
-
-Extremes down columns go through several rows at once in a loop, and sums of rows that another loop has just
-gone through or that they change: too many streams for the hardware to be far enough ahead of, unless each has
-an instruction of its own. Where it was seen to gain (Zen 5), they ask for what comes some lines later in each
-row. Extremes of columns of arrays that take more than half of the last cache take 0.8 to 0.95 of the time.
+Sums and extremes that go through several places of their arrays at once, such as quarters, or rows down a
+column, ask for what comes some lines later at each (`added`, `abreast`, `down`): of so many places the
+hardware is not far enough ahead. Those of rows ask for what lies half a page on, in the next row (`sums`).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ...ir.expr import Const, Load, Local, Variable, constant
+from ...ir.expr import Load, Local, Variable, neutral
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Define, For, LoopKind, Stmt, Store, Update, walk_statements
 from ...ir.ops import Op
@@ -41,7 +41,7 @@ def shares_of(loop: For) -> Parts | None:
     shares = {variable: Tensor(f"{variable.hint}_shares", shape, variable.dtype) for variable in ops}
     at, number = (Affine.of(loop.symbol) - loop.lo,), Symbol("j")
     body = (
-        *(Define(own[variable], _neutral(op, variable)) for variable, op in ops.items()),
+        *(Define(own[variable], neutral(op, variable.dtype)) for variable, op in ops.items()),
         *_renamed(loop.body, own),
         *(Store(shares[variable], at, Local(own[variable])) for variable in ops),
     )
@@ -67,11 +67,6 @@ def _combined(loop: For) -> Mapping[Variable, Op] | None:
 def _is_free(op: Op, variable: Variable) -> bool:
     is_exact = not variable.dtype.is_inexact or op.name in EXACT
     return is_exact and op.associative and op.commutative and op.identity is not None
-
-
-def _neutral(op: Op, variable: Variable) -> Const:
-    assert op.identity is not None
-    return constant(op.identity(variable.dtype), variable.dtype)
 
 
 def _renamed(body: tuple[Stmt, ...], names: Mapping[Variable, Variable]) -> tuple[Stmt, ...]:

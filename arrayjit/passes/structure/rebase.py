@@ -11,9 +11,8 @@ need nothing of one another. Slices are recorded like that (`a[k, k + 1 :]`).
 from __future__ import annotations
 
 from ...ir.code import Caps
-from ...ir.index import Symbol
-from ...ir.loops import For, Kernel, Stmt
-from ...ir.walk import kept, rewrite_bodies
+from ...ir.loops import For, Kernel, walk_statements
+from ...ir.walk import rewrite_loops_inside_out
 from ..analysis.trips import from_zero
 
 __all__ = ["rebase"]
@@ -21,17 +20,10 @@ __all__ = ["rebase"]
 
 def rebase(kernel: Kernel, caps: Caps) -> Kernel:
     """Every loop by steps of one from 0 on, if it begins at the index of a loop around it."""
-    around: set[Symbol] = set()
+    indices = {stmt.symbol for stmt in walk_statements(kernel.body) if isinstance(stmt, For)}
 
-    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return kept(body, [statement(stmt) for stmt in body])
+    def rebased(loop: For) -> tuple[For] | None:
+        begins_elsewhere = loop.step == 1 and not indices.isdisjoint(loop.lo.symbols)
+        return (from_zero(loop),) if begins_elsewhere else None
 
-    def statement(stmt: Stmt) -> Stmt:
-        if not isinstance(stmt, For):
-            return rewrite_bodies(stmt, visit)
-        if stmt.step == 1 and not around.isdisjoint(stmt.lo.symbols):
-            stmt = from_zero(stmt)
-        around.add(stmt.symbol)
-        return rewrite_bodies(stmt, visit)
-
-    return kernel.with_body(visit(kernel.body))
+    return kernel.with_body(rewrite_loops_inside_out(kernel.body, rebased))

@@ -54,6 +54,7 @@ from ...ir.loops import (
     Stmt,
     Store,
     nested,
+    touched,
     walk_statements,
 )
 from ...ir.tensor import Tensor
@@ -376,5 +377,4 @@ def _touched(body: tuple[Stmt, ...]) -> Iterator[Tensor]:
     """What a body reads or writes."""
     for stmt in walk_statements(body):
         yield from (tensor for tensor, _ in reads(stmt))
-        if isinstance(stmt, (Store, Fill)):
-            yield stmt.tensor
+        yield from touched(stmt)
