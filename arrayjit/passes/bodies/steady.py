@@ -48,12 +48,12 @@ from ...ir.walk import (
     locals_updated,
     outer_updates,
     rewrite_bodies,
-    storages_read,
     walk,
 )
 from ..analysis.access import Range
 from ..analysis.changes import Changes
 from ..analysis.trips import enter
+from ..analysis.uses import counts
 
 __all__ = ["steady"]
 
@@ -73,7 +73,7 @@ class _Walk:
 
     @cached_property
     def touched(self) -> Counter[Tensor]:
-        return _touched(self.kernel.body)
+        return counts(self.kernel.body)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         out: list[Stmt] = []
@@ -97,9 +97,7 @@ class _Walk:
                     else:
                         before.append(stmt)
                         changes.locals.discard(variable)
-                case For() if loop.kind is LoopKind.SEQUENTIAL and self.makes_the_same(
-                    stmt, loop, rest, changes
-                ):
+                case For() if self.makes_the_same(stmt, loop, rest, changes):
                     before.append(stmt)
                     changes.storages -= Changes.by(stmt).storages
                 case Raise(condition=condition) if comes_first and self.is_kept(condition, changes):
@@ -130,7 +128,7 @@ class _Walk:
         values = (value for stmt in inside for value in expressions(stmt))
         if not all(self.is_kept(value, free) for value in (*ends, *values)):
             return False
-        within, so_far = _touched(loop.body), _touched(earlier)
+        within, so_far = counts(loop.body), counts(earlier)
         if any(within[storage] < self.touched[storage] or so_far[storage] for storage in own.storages):
             return False
         others = Changes.by(*(stmt for stmt in loop.body if stmt is not nest))
@@ -156,13 +154,3 @@ class _Walk:
             isinstance(inner, simple) and ((storage := written(inner)) is None or storage in self.passing)
             for inner in walk_statements((stmt,))
         )
-
-
-def _touched(body: Sequence[Stmt]) -> Counter[Tensor]:
-    """How many places read or write each storage."""
-    found: Counter[Tensor] = Counter()
-    for stmt in walk_statements(tuple(body)):
-        storage = written(stmt)
-        found.update(() if storage is None else (storage,))
-        found.update(storages_read(expressions(stmt)))
-    return found

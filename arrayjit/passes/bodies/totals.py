@@ -59,6 +59,7 @@ from ..analysis.access import Range, Ranges, loads, reads
 from ..analysis.carriers import carriers, upwards
 from ..analysis.inside import are_apart, exists
 from ..analysis.trips import enter
+from ..analysis.uses import counts
 from ..analysis.values import LONG, written_out
 from .branches import without_branches
 from .extremes import EXTREMES, Zeros, places_apart
@@ -80,7 +81,7 @@ def totals(kernel: Kernel, caps: Caps) -> Kernel:
     """Every loop that accumulates, and does nothing else that an order matters for, a parallel one."""
     ranges: dict[Symbol, Range] = {}
     notes: list[str] = []
-    everywhere = cache(lambda: _touches(kernel.body))
+    everywhere = cache(lambda: counts(kernel.body))
 
     def rule(loop: For) -> Iterable[Stmt] | None:
         enter(loop, ranges)
@@ -93,20 +94,8 @@ def totals(kernel: Kernel, caps: Caps) -> Kernel:
 
 def _own(loop: For, everywhere: Counter[Tensor], temporaries: Container[Tensor]) -> set[Tensor]:
     """The temporaries that are used in a loop alone."""
-    inside = _touches((loop,))
+    inside = counts((loop,))
     return {each for each, times in inside.items() if each in temporaries and times == everywhere[each]}
-
-
-def _touches(body: tuple[Stmt, ...]) -> Counter[Tensor]:
-    """How often each storage is read or written."""
-    return Counter(tensor for stmt in walk_statements(body) for tensor in _touched(stmt))
-
-
-def _touched(stmt: Stmt) -> Iterator[Tensor]:
-    """The storages that a statement itself reads or writes."""
-    yield from (tensor.storage for tensor, _ in reads(stmt))
-    if (tensor := written(stmt)) is not None:
-        yield tensor
 
 
 def _in_any_order(
