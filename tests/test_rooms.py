@@ -98,7 +98,7 @@ def table(
 ) -> Iterator[str]:
     yield f"## {title}\n"
     for row in rows:
-        file = Path(inspect.getfile(row.run))
+        file = Path(inspect.getfile(inspect.unwrap(row.run)))
         words = [
             file.parent.name,
             *(["GPUs only"] if row.on == GPU else []),

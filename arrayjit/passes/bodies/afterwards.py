@@ -25,16 +25,13 @@ from collections.abc import Container
 from dataclasses import replace
 
 from ...frozen import frozen
-from ...ir.code import Caps
 from ...ir.dtype import BOOL
 from ...ir.expr import Apply, Const, Expr, Gather, Load, Local, Variable
-from ...ir.index import Symbol
 from ...ir.loops import (
     Comment,
     Define,
     For,
     If,
-    Kernel,
     LoopKind,
     Raise,
     Stmt,
@@ -45,11 +42,12 @@ from ...ir.loops import (
 )
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import kept, nodes_in, rewrite_bodies, rewrite_loops, walk
-from ..analysis.access import Range, reads, visible
+from ...ir.walk import kept, nodes_in, rewrite_bodies, walk
+from ..analysis.access import reads, visible
 from ..analysis.carriers import carriers, upwards
 from ..analysis.copies import copy_body
 from ..analysis.inside import exists
+from ..analysis.loopwise import Site, loopwise
 from ..analysis.repeats import weight
 from ..analysis.strides import affine_accesses
 from ..analysis.trips import enter
@@ -68,26 +66,19 @@ PLAIN = (Comment, Define, For, Raise, Store, Update)
 DIVISIONS = {OPS[name] for name in ("floor_divide", "remainder", "fmod", "raw_divide", "raw_remainder")}
 
 
-def afterwards(kernel: Kernel, caps: Caps) -> Kernel:
-    """Every such loop before a second one."""
-    seen, ranges = visible(kernel.params), dict[Symbol, Range]()
-
-    def noting(loop: For) -> tuple[Stmt, ...] | None:
-        enter(loop, ranges)
-        return _noting(loop, seen, ranges)
-
-    return kernel.with_body(rewrite_loops(kernel.body, noting))
-
-
-def _noting(loop: For, seen: Container[Tensor], ranges: dict[Symbol, Range]) -> tuple[Stmt, ...] | None:
-    """The loop with its exceptions after it, if its iterations then need nothing of one another."""
+@loopwise
+def afterwards(loop: For, site: Site) -> tuple[Stmt, ...] | None:
+    """Every loop with its exceptions after it, if its iterations then need nothing of one another, before a
+    second one."""
     if loop.kind is not LoopKind.SEQUENTIAL or not _is_worth_it(loop):
         return None
+    ranges = site.ranges
     for inner in walk_statements(loop.body):
         if isinstance(inner, For):
             enter(inner, ranges)
     sums = watched(loop, ranges)
     once = loop if sums is None else sums.loop
+    seen = visible(site.kernel.params)
     if not _may_go_on(once, seen, _asked(loop) if sums is None else _read(loop)):
         return None
     if not all(exists(tensor, index, ranges) for tensor, index, _ in affine_accesses(once.body)):

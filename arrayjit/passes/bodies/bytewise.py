@@ -29,11 +29,12 @@ from ...ir.code import Caps
 from ...ir.dtype import I64
 from ...ir.expr import Apply, Cast, Expr, Gather, Index, Load, Local, Variable, constant, dtype_of
 from ...ir.index import Affine, Symbol, affine
-from ...ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, Update
+from ...ir.loops import Define, For, LoopKind, Place, PlaceKind, Stmt, Store, Update
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import rewrite_loops, substitute, transform_statements
+from ...ir.walk import substitute, transform_statements
 from ..analysis.copies import copy_body
+from ..analysis.loopwise import Site, loopwise
 from ..analysis.work import work
 from .linear import Followed, changed
 
@@ -55,22 +56,16 @@ ZERO = Affine.of(0)
 XOR, AND = OPS["bitwise_xor"], OPS["bitwise_and"]
 
 
-def bytewise(kernel: Kernel, caps: Caps) -> Kernel:
+@loopwise
+def bytewise(loop: For, site: Site) -> Iterable[Stmt] | None:
     """Every such loop with its steps looked up."""
-    placement: dict[Tensor, Place] = {}
-    notes: list[str] = []
-
-    def looked_up(loop: For) -> Iterable[Stmt] | None:
-        steps = _steps(loop)
-        if steps is None:
-            return None
-        lookups = _Lookups(steps, caps)
-        placement[lookups.tables] = Place(PlaceKind.SCRATCH, "steps look up what they make of a byte")
-        notes.append(f"bytewise: {lookups.count} steps of {loop.symbol.hint} at once look bytes up")
-        return lookups.all()
-
-    body = rewrite_loops(kernel.body, looked_up)
-    return kernel.with_body(body, notes, placement)
+    steps = _steps(loop)
+    if steps is None:
+        return None
+    lookups = _Lookups(steps, site.caps)
+    site.placement[lookups.tables] = Place(PlaceKind.SCRATCH, "steps look up what they make of a byte")
+    site.notes.append(f"bytewise: {lookups.count} steps of {loop.symbol.hint} at once look bytes up")
+    return lookups.all()
 
 
 @frozen

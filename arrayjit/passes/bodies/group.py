@@ -23,12 +23,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import reduce
 from itertools import chain
 
-from ...frozen import frozen, slotted
-from ...ir.code import Caps
+from ...frozen import frozen
 from ...ir.dtype import BOOL, I32, I64, DType, named
 from ...ir.expr import (
     Apply,
@@ -68,7 +67,6 @@ from ...ir.walk import (
     nodes_in,
     rewrite_bodies,
     rewrite_expressions,
-    rewrite_loops,
     substitute,
     substitute_statements,
     transform,
@@ -76,6 +74,7 @@ from ...ir.walk import (
 )
 from ..analysis.access import effects, loads, mentioned
 from ..analysis.copies import copy_body
+from ..analysis.loopwise import Site, loopwise
 from ..analysis.repeats import HEAVY, weight
 from ..analysis.uses import uses_of_temporaries
 from ..analysis.values import Values, definitions, values_of, written_out
@@ -103,29 +102,16 @@ _Symbols = dict[tuple[tuple[Affine, Affine], ...], tuple[Symbol, ...]]
 REASON = "which iterations count in which round"
 
 
-def group(kernel: Kernel, caps: Caps) -> Kernel:
-    """Every such loop with groups of iterations."""
-    grouping = _Grouping(kernel)
-    body = rewrite_loops(kernel.body, grouping.loop)
-    return kernel.with_body(body, grouping.notes, grouping.placement)
-
-
-@slotted
-class _Grouping:
-    """What is found out on the way through a kernel."""
-
-    kernel: Kernel
-    placement: dict[Tensor, Place] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-
-    def loop(self, loop: For) -> Iterable[Stmt] | None:
-        """Not inside loops whose iterations are independent: they would have to share the groups."""
-        found = _grouped(loop, self.kernel)
-        if found is None:
-            return None if loop.kind is LoopKind.SEQUENTIAL else (loop,)
-        self.placement |= {table: Place(PlaceKind.ARENA, REASON) for table in found.tables}
-        self.notes.append(f"group: a round of {found.rounds.symbol.hint} meets what counts in it")
-        return found.statements()
+@loopwise
+def group(loop: For, site: Site) -> Iterable[Stmt] | None:
+    """Every such loop with groups of iterations. Not inside loops whose iterations are independent: they
+    would have to share the groups."""
+    found = _grouped(loop, site.kernel)
+    if found is None:
+        return None if loop.kind is LoopKind.SEQUENTIAL else (loop,)
+    site.placement.update(dict.fromkeys(found.tables, Place(PlaceKind.ARENA, REASON)))
+    site.notes.append(f"group: a round of {found.rounds.symbol.hint} meets what counts in it")
+    return found.statements()
 
 
 @frozen

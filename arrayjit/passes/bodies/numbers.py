@@ -31,15 +31,14 @@ from functools import reduce
 from itertools import pairwise
 
 from ...frozen import frozen
-from ...ir.code import Caps
 from ...ir.conditions import BEYOND, both, compare, is_compared, one_of
 from ...ir.dtype import BOOL, I32, I64
 from ...ir.expr import Apply, Cast, Const, Expr, Index, Local, Variable, constant
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Define, For, If, Kernel, LoopKind, Stmt, Update, walk_statements
+from ...ir.loops import Define, For, If, LoopKind, Stmt, Update, walk_statements
 from ...ir.ops import OPS
-from ...ir.walk import rewrite_loops
 from ..analysis.copies import copy_body, unless_once
+from ..analysis.loopwise import Site, loopwise
 from ..analysis.repeats import may_repeat
 from .foremost import beyond
 
@@ -54,17 +53,13 @@ TURN = 8
 """How many cells of a longer loop are looked at in one turn."""
 
 
-def numbers(kernel: Kernel, caps: Caps) -> Kernel:
+@loopwise
+def numbers(loop: For, site: Site) -> Sequence[Stmt] | None:
     """Every vector loop that finds where extremes stand, without a thought of NaN."""
-    notes: list[str] = []
-
-    def twice(loop: For) -> Sequence[Stmt] | None:
-        found = _among_numbers(loop) if loop.kind is LoopKind.VECTOR else None
-        if found is not None:
-            notes.append("numbers: extremes are found again where there is a NaN")
-        return found
-
-    return kernel.with_body(rewrite_loops(kernel.body, twice), notes)
+    found = _among_numbers(loop) if loop.kind is LoopKind.VECTOR else None
+    if found is not None:
+        site.notes.append("numbers: extremes are found again where there is a NaN")
+    return found
 
 
 def _among_numbers(loop: For) -> Sequence[Stmt] | None:

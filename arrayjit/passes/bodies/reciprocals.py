@@ -59,7 +59,7 @@ from ...ir.definitions.layout import largest_exponent, signed
 from ...ir.dtype import F32, F64, DType
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Load, Local, Variable, constant, dtype_of
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Define, For, If, Kernel, LoopKind, Stmt, Store, Update
+from ...ir.loops import Define, For, If, LoopKind, Stmt, Store, Update
 from ...ir.ops import OPS
 from ...ir.walk import (
     expressions,
@@ -67,11 +67,11 @@ from ...ir.walk import (
     locals_updated,
     nodes_in,
     rewrite_expressions,
-    rewrite_loops,
     transform,
     walk,
 )
 from ..analysis.copies import Copying, copy_body
+from ..analysis.loopwise import Site, loopwise
 
 __all__ = ["reciprocals"]
 
@@ -91,26 +91,24 @@ AGAIN = 4096
 Divisor = Union[Const, Local]
 
 
-def reciprocals(kernel: Kernel, caps: Caps) -> Kernel:
+@loopwise
+def reciprocals(loop: For, site: Site) -> Iterable[Stmt] | None:
     """Every vector loop that waits for its divisions without them."""
-    notes: list[str] = []
-
-    def multiplying(loop: For) -> Iterable[Stmt] | None:
-        found = _found(loop, caps) if loop.kind in (LoopKind.VECTOR, LoopKind.LOCKSTEP) else None
-        if found is None:
-            return None
-        if _may_be_done_again(loop) and found.is_simple:
-            notes.append(
-                f"reciprocals: loop {loop.symbol.hint} multiplies, and looks at its numerators later"
-            )
-            return _deferring(loop, found.quotients)
-        quotients = found.quotients if found.is_long else []
-        if not quotients:
-            return None
-        notes.append(f"reciprocals: loop {loop.symbol.hint} multiplies for {len(quotients)} quotients")
-        return _Loop(loop, quotients).multiplying()
-
-    return kernel.with_body(rewrite_loops(kernel.body, multiplying), notes) if caps.fma else kernel
+    if not site.caps.fma:
+        return None
+    found = _found(loop, site.caps) if loop.kind in (LoopKind.VECTOR, LoopKind.LOCKSTEP) else None
+    if found is None:
+        return None
+    if _may_be_done_again(loop) and found.is_simple:
+        site.notes.append(
+            f"reciprocals: loop {loop.symbol.hint} multiplies, and looks at its numerators later"
+        )
+        return _deferring(loop, found.quotients)
+    quotients = found.quotients if found.is_long else []
+    if not quotients:
+        return None
+    site.notes.append(f"reciprocals: loop {loop.symbol.hint} multiplies for {len(quotients)} quotients")
+    return _Loop(loop, quotients).multiplying()
 
 
 @frozen

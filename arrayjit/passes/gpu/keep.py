@@ -336,26 +336,24 @@ class _Rewriting:
         vectors = plan.extent // plan.wide
         if not self.own:
             number = Symbol(loop.symbol.hint, lower=0, upper=vectors)
-            body = self.neighbours(loop.body, number, number * plan.wide, ZERO)
+            body = self.neighbours(loop.body, number * plan.wide, ZERO)
             return replace(loop, symbol=number, hi=Affine.of(vectors), body=body, lanes=plan.threads)
         thread = Symbol("t", lower=0, upper=plan.threads)
         inside = tuple(self.kept(loop.body, thread))
         turns, left = divmod(vectors, plan.threads)
         first, far = thread * plan.wide, plan.threads * plan.wide
-        body = self.neighbours(inside, thread, first, ZERO) if turns == 1 else ()
+        body = self.neighbours(inside, first, ZERO) if turns == 1 else ()
         if turns > 1:
             turn = Symbol("u", lower=0, upper=turns)
-            again = self.neighbours(inside, thread, first + turn * far, turn * plan.wide)
+            again = self.neighbours(inside, first + turn * far, turn * plan.wide)
             body = (For(turn, ZERO, Affine.of(turns), again, LoopKind.UNROLLED),)
         if left:
             has = compare("less", Index(Affine.of(thread)), Const(left, I64))
-            last = self.neighbours(inside, thread, first + turns * far, Affine.of(turns * plan.wide))
+            last = self.neighbours(inside, first + turns * far, Affine.of(turns * plan.wide))
             body = (*body, If(has, last))
         return replace(loop, symbol=thread, hi=Affine.of(plan.threads), body=body, lanes=plan.threads)
 
-    def neighbours(
-        self, body: tuple[Stmt, ...], thread: Symbol, first: Affine, number: Affine
-    ) -> tuple[Stmt, ...]:
+    def neighbours(self, body: tuple[Stmt, ...], first: Affine, number: Affine) -> tuple[Stmt, ...]:
         """The iterations from `first` on that a thread takes at once; it keeps them at `number`."""
         if self.plan.wide == 1:
             return copy_body(body, {self.row.along: first, self.number: number}, {})

@@ -20,39 +20,35 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ...frozen import frozen
-from ...ir.code import Caps
 from ...ir.expr import Apply, Const, Expr, Index, Load
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Define, For, Kernel, Stmt, Store, Update, nested, walk_statements
-from ...ir.walk import nodes_in, rewrite_loops
+from ...ir.loops import Define, For, Stmt, Store, Update, nested, walk_statements
+from ...ir.walk import nodes_in
 from ..analysis.access import Range
 from ..analysis.copies import copy_body
+from ..analysis.loopwise import Site, loopwise
 from ..analysis.strides import parallel_nest
 from ..analysis.trips import enter
 
 __all__ = ["confine"]
 
 
-def confine(kernel: Kernel, caps: Caps) -> Kernel:
+@loopwise
+def confine(nest: For, site: Site) -> Iterable[Stmt] | None:
     """Every such nest as one over the cells that have products, and one over the others."""
-    notes: list[str] = []
-
-    def parted(nest: For) -> Iterable[Stmt] | None:
-        loops = parallel_nest(nest)
-        chosen = _Chosen.of(loops[-1]) if len(loops) > 1 else None
-        cut = None if chosen is None else _cut(chosen.holds, loops)
-        if chosen is None or cut is None:
-            return None
-        notes.append(f"confine: {chosen.store.tensor.label} has products where its positions ask for them")
-        columns, rest = loops[-1], (replace(chosen.store, value=chosen.otherwise),)
-        before, after = replace(columns, hi=cut), replace(columns, lo=cut)
-        first, second = (before, after) if chosen.holds.coefficient(columns.symbol) < 0 else (after, before)
-        return (
-            *nested((*loops[:-1], first), chosen.body),
-            *copy_body(nested((*loops[:-1], second), rest), {}, {}),
-        )
-
-    return kernel.with_body(rewrite_loops(kernel.body, parted), notes)
+    loops = parallel_nest(nest)
+    chosen = _Chosen.of(loops[-1]) if len(loops) > 1 else None
+    cut = None if chosen is None else _cut(chosen.holds, loops)
+    if chosen is None or cut is None:
+        return None
+    site.notes.append(f"confine: {chosen.store.tensor.label} has products where its positions ask for them")
+    columns, rest = loops[-1], (replace(chosen.store, value=chosen.otherwise),)
+    before, after = replace(columns, hi=cut), replace(columns, lo=cut)
+    first, second = (before, after) if chosen.holds.coefficient(columns.symbol) < 0 else (after, before)
+    return (
+        *nested((*loops[:-1], first), chosen.body),
+        *copy_body(nested((*loops[:-1], second), rest), {}, {}),
+    )
 
 
 @frozen

@@ -23,21 +23,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import field, replace
+from dataclasses import replace
+from functools import partial
 from itertools import chain, combinations
 
-from ...frozen import slotted
 from ...ir.code import Caps
 from ...ir.expr import Load, dtype_of
 from ...ir.index import Affine, Symbol
-from ...ir.loops import For, Kernel, LoopKind, Place, Stmt
-from ...ir.tensor import Tensor
-from ...ir.walk import rewrite_loops
-from ..analysis.access import Range, Ranges, effects
+from ...ir.loops import For, LoopKind, Stmt
+from ..analysis.access import Ranges, effects
 from ..analysis.carriers import conflicts
 from ..analysis.copies import copy_body
+from ..analysis.loopwise import Site, loopwise
 from ..analysis.strides import places
-from ..analysis.trips import enter
 from .ahead import requests_for
 from .blocking import blocked
 from .cuts import Blocking
@@ -132,58 +130,44 @@ UNEVEN = 1.02
 """What blocks cost whose rows are counted at run time, since the last has fewer."""
 
 
-def contract(kernel: Kernel, caps: Caps) -> Kernel:
-    """Every product blocked."""
-    contracting = _Contracting(caps)
-    body = rewrite_loops(kernel.body, contracting.nest)
-    return kernel.with_body(body, contracting.notes, contracting.placement)
+@loopwise
+def contract(outermost: For, site: Site) -> Iterable[Stmt] | None:
+    """Every product in blocks; of a nest whose rows do other things too, what is a product in a nest of its
+    own."""
+    found = _blocked(outermost, site)
+    if found is not None or not _may_part(outermost, site.ranges):
+        return found
+    parts = [_part(outermost, stmt) for stmt in outermost.body]
+    made = [_blocked(part, site) for part in parts]
+    if all(part is None for part in made):
+        return None
+    return chain.from_iterable(new or (old,) for new, old in zip(made, parts, strict=True))
 
 
-@slotted
-class _Contracting:
-    """What is found out on the way through a kernel: where new tensors lie, and what to say of it."""
-
-    caps: Caps
-    placement: dict[Tensor, Place] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    ranges: dict[Symbol, Range] = field(default_factory=dict)
-
-    def nest(self, outermost: For) -> Iterable[Stmt] | None:
-        """A nest in blocks; of one whose rows do other things too, what is a product in a nest of its own."""
-        enter(outermost, self.ranges)
-        found = self.blocked(outermost)
-        if found is not None or not _may_part(outermost, self.ranges):
-            return found
-        parts = [_part(outermost, stmt) for stmt in outermost.body]
-        made = [self.blocked(part) for part in parts]
-        if all(part is None for part in made):
-            return None
-        return chain.from_iterable(new or (old,) for new, old in zip(made, parts, strict=True))
-
-    def blocked(self, outermost: For) -> Iterable[Stmt] | None:
-        """A nest in blocks, if it is a product."""
-        product = product_of(outermost)
-        if product is None:
-            return None
-        staged = in_stages(outermost, product, self.blocked)
-        if staged is not None:
-            return staged
-        halved = half(product)
-        blocking = None if halved is None else _blocking(halved, self.caps)
-        if halved is not None and blocking is not None and _pays(halved, blocking):
-            self.notes.append(f"{_note(halved, blocking)}, which are stored on both sides of the diagonal")
-            return blocked(halved, blocking, self.placement)
-        if _is_narrow(product, self.caps):
-            product = product.turned()
-            self.notes.append("contract: few columns are taken for rows")
-        elif _lies_by_terms(product, self.caps):
-            product = product.turned()
-            self.notes.append("contract: columns that lie term by term are taken for rows")
-        blocking = _blocking(product, self.caps)
-        if blocking is None:
-            return None
-        self.notes.append(_note(product, blocking))
-        return blocked(product, blocking, self.placement)
+def _blocked(outermost: For, site: Site) -> Iterable[Stmt] | None:
+    """A nest in blocks, if it is a product."""
+    product = product_of(outermost)
+    if product is None:
+        return None
+    staged = in_stages(outermost, product, partial(_blocked, site=site))
+    if staged is not None:
+        return staged
+    halved = half(product)
+    blocking = None if halved is None else _blocking(halved, site.caps)
+    if halved is not None and blocking is not None and _pays(halved, blocking):
+        site.notes.append(f"{_note(halved, blocking)}, which are stored on both sides of the diagonal")
+        return blocked(halved, blocking, site.placement)
+    if _is_narrow(product, site.caps):
+        product = product.turned()
+        site.notes.append("contract: few columns are taken for rows")
+    elif _lies_by_terms(product, site.caps):
+        product = product.turned()
+        site.notes.append("contract: columns that lie term by term are taken for rows")
+    blocking = _blocking(product, site.caps)
+    if blocking is None:
+        return None
+    site.notes.append(_note(product, blocking))
+    return blocked(product, blocking, site.placement)
 
 
 def _may_part(rows: For, ranges: Ranges) -> bool:

@@ -39,22 +39,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, combinations, takewhile
 
-from ...ir.code import Caps
 from ...ir.expr import Load
 from ...ir.index import Affine, Symbol, symbols_of
-from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Update, walk_statements, written_in
+from ...ir.loops import Define, For, LoopKind, Stmt, Update, walk_statements, written_in
 from ...ir.walk import (
     locals_read,
     locals_updated,
     locals_used,
     nodes_in,
-    rewrite_loops,
     substitute_statements,
 )
 from ..analysis.access import Effects, Range, effects, loads
 from ..analysis.carriers import conflicts
 from ..analysis.copies import Copying, copy_body, merged
-from ..analysis.trips import enter
+from ..analysis.loopwise import Site, loopwise
 
 __all__ = ["abreast"]
 
@@ -62,22 +60,16 @@ ROWS = 4
 """So many rows go together, on any machine: on that depends in which order sums are formed."""
 
 
-def abreast(kernel: Kernel, caps: Caps) -> Kernel:
+@loopwise
+def abreast(loop: For, site: Site) -> Sequence[Stmt] | None:
     """Every such triangle with a few of its rows side by side."""
-    ranges: dict[Symbol, Range] = {}
-    notes: list[str] = []
-
-    def together(loop: For) -> Sequence[Stmt] | None:
-        enter(loop, ranges)
-        if not _is_long(loop):
-            return None
-        for rows in (loop, _turned(loop)):
-            if _is_triangle(rows) and _may_go(rows, ranges):
-                notes.append(f"abreast: {ROWS} rows of {rows.symbol.hint} go side by side")
-                return _together(rows)
+    if not _is_long(loop):
         return None
-
-    return kernel.with_body(rewrite_loops(kernel.body, together), notes)
+    for rows in (loop, _turned(loop)):
+        if _is_triangle(rows) and _may_go(rows, site.ranges):
+            site.notes.append(f"abreast: {ROWS} rows of {rows.symbol.hint} go side by side")
+            return _together(rows)
+    return None
 
 
 def _parts(rows: For) -> tuple[tuple[Define, ...], For, tuple[Stmt, ...]] | None:

@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...frozen import frozen
-from ...ir.code import Caps
 from ...ir.expr import Const, Expr, Index, Load, Local, Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import (
@@ -29,7 +28,6 @@ from ...ir.loops import (
     Comment,
     Define,
     For,
-    Kernel,
     LoopKind,
     Place,
     PlaceKind,
@@ -40,10 +38,11 @@ from ...ir.loops import (
     written,
 )
 from ...ir.tensor import Tensor
-from ...ir.walk import locals_defined, locals_read, locals_updated, rewrite_loops
-from ..analysis.access import Range, Ranges, mentioned, reads
+from ...ir.walk import locals_defined, locals_read, locals_updated
+from ..analysis.access import Ranges, mentioned, reads
 from ..analysis.copies import copy_body
-from ..analysis.trips import about, blocks, enter, lesser
+from ..analysis.loopwise import Site, loopwise
+from ..analysis.trips import about, blocks, lesser
 from ..analysis.work import work
 
 __all__ = ["apart"]
@@ -65,26 +64,19 @@ PLAIN = Bind, Comment, Define, For, Store, Update
 ZERO = Affine.of(0)
 
 
-def apart(kernel: Kernel, caps: Caps) -> Kernel:
+@loopwise
+def apart(loop: For, site: Site) -> Sequence[Stmt] | None:
     """Every such loop in two, unless threads or vectors can have a loop around it."""
-    ranges: dict[Symbol, Range] = {}
-    placement: dict[Tensor, Place] = {}
-    notes: list[str] = []
-
-    def in_two(loop: For) -> Sequence[Stmt] | None:
-        enter(loop, ranges)
-        if loop.kind is not LoopKind.SEQUENTIAL:
-            return (loop,)
-        parts = _Parts.of(loop, ranges)
-        if parts is None:
-            return None
-        rows = parts.rows()
-        placement.update(dict.fromkeys(rows.values(), PLACE))
-        names = " and ".join(variable.hint for variable in rows)
-        notes.append(f"apart: iterations of {loop.symbol.hint} find {names} by themselves")
-        return parts.in_turn(rows, ranges)
-
-    return kernel.with_body(rewrite_loops(kernel.body, in_two), notes, placement)
+    if loop.kind is not LoopKind.SEQUENTIAL:
+        return (loop,)
+    parts = _Parts.of(loop, site.ranges)
+    if parts is None:
+        return None
+    rows = parts.rows()
+    site.placement.update(dict.fromkeys(rows.values(), PLACE))
+    names = " and ".join(variable.hint for variable in rows)
+    site.notes.append(f"apart: iterations of {loop.symbol.hint} find {names} by themselves")
+    return parts.in_turn(rows, site.ranges)
 
 
 @frozen

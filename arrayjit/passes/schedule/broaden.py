@@ -21,12 +21,13 @@ from ...ir.code import Caps
 from ...ir.dtype import BOOL
 from ...ir.expr import Apply, Expr, Gather, Load, Local, Variable
 from ...ir.index import Symbol
-from ...ir.loops import Comment, Define, For, Kernel, LoopKind, Stay, Stmt, Update, walk_statements
+from ...ir.loops import Comment, Define, For, LoopKind, Stay, Stmt, Update, walk_statements
 from ...ir.ops import Op, is_of_library
-from ...ir.walk import bottom_up, locals_read, locals_updated, nodes_in, outer_updates, rewrite_loops
+from ...ir.walk import bottom_up, locals_read, locals_updated, nodes_in, outer_updates
 from ..analysis.access import Range
 from ..analysis.latency import USUAL, busy, ready
-from ..analysis.trips import about, enter
+from ..analysis.loopwise import Site, loopwise
+from ..analysis.trips import about
 
 __all__ = ["CROWDED", "broaden", "is_seen", "kept_values", "waits", "works"]
 
@@ -55,22 +56,16 @@ FEWEST = 4
 """So many vectors there must be."""
 
 
-def broaden(kernel: Kernel, caps: Caps) -> Kernel:
+@loopwise
+def broaden(loop: For, site: Site) -> Sequence[Stmt] | None:
     """Every such loop with more lanes."""
-    ranges: dict[Symbol, Range] = {}
-    notes: list[str] = []
-
-    def wider(loop: For) -> Sequence[Stmt] | None:
-        enter(loop, ranges)
-        lanes = _lanes(loop, ranges, caps) if _may_be_wider(loop) else loop.lanes
-        if lanes == loop.lanes:
-            return None
-        notes.append(
-            f"broaden: loop {loop.symbol.hint} has {lanes} lanes, since its steps wait for one another"
-        )
-        return (replace(loop, lanes=lanes),)
-
-    return kernel.with_body(rewrite_loops(kernel.body, wider), notes)
+    lanes = _lanes(loop, site.ranges, site.caps) if _may_be_wider(loop) else loop.lanes
+    if lanes == loop.lanes:
+        return None
+    site.notes.append(
+        f"broaden: loop {loop.symbol.hint} has {lanes} lanes, since its steps wait for one another"
+    )
+    return (replace(loop, lanes=lanes),)
 
 
 def _may_be_wider(loop: For) -> bool:

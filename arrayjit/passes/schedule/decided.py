@@ -24,15 +24,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import reduce
 
-from ...ir.code import Caps
 from ...ir.conditions import compare, either, opposite
 from ...ir.dtype import BOOL
 from ...ir.expr import Apply, Cast, Const, Expr, Index, Local, Variable
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Comment, Define, For, Kernel, LoopKind, Stay, Stmt, Update, walk_statements
+from ...ir.loops import Comment, Define, For, LoopKind, Stay, Stmt, Update, walk_statements
 from ...ir.ops import OPS, Op
-from ...ir.walk import locals_read, rewrite_loops
+from ...ir.walk import locals_read
 from ..analysis.copies import copy_body
+from ..analysis.loopwise import Site, loopwise
 from .cascade import accumulated
 
 __all__ = ["decided"]
@@ -44,26 +44,22 @@ TRUE, FALSE = ("logical_or", "bitwise_or", "maximum"), ("logical_and", "bitwise_
 """Of bools, the accumulations that such a cell decides."""
 
 
-def decided(kernel: Kernel, caps: Caps) -> Kernel:
+@loopwise
+def decided(loop: For, site: Site) -> Iterable[Stmt] | None:
     """Every such loop in blocks, left after the one that decides."""
-    notes: list[str] = []
-    most = None if caps.threads == 1 else 2 * caps.thread_work
-
-    def in_blocks(loop: For) -> Iterable[Stmt] | None:
-        first = _first(loop) if caps.threads == 1 else None
-        if first is not None:
-            notes.append(f"decided: {loop.symbol.hint} ends with the first that is looked for")
-            return (first,)
-        vectors = (loop.trips or 0) // loop.lanes
-        if vectors < 2 * VECTORS or (most is not None and vectors >= most):
-            return None
-        open_while = _open(loop)
-        if open_while is None:
-            return None
-        notes.append(f"decided: {loop.symbol.hint} ends when what it finds out is known")
-        return _in_blocks(loop, open_while)
-
-    return kernel.with_body(rewrite_loops(kernel.body, in_blocks), notes)
+    most = None if site.caps.threads == 1 else 2 * site.caps.thread_work
+    first = _first(loop) if site.caps.threads == 1 else None
+    if first is not None:
+        site.notes.append(f"decided: {loop.symbol.hint} ends with the first that is looked for")
+        return (first,)
+    vectors = (loop.trips or 0) // loop.lanes
+    if vectors < 2 * VECTORS or (most is not None and vectors >= most):
+        return None
+    open_while = _open(loop)
+    if open_while is None:
+        return None
+    site.notes.append(f"decided: {loop.symbol.hint} ends when what it finds out is known")
+    return _in_blocks(loop, open_while)
 
 
 def _open(loop: For) -> Expr | None:

@@ -36,16 +36,17 @@ from ...ir.conditions import compare
 from ...ir.dtype import BOOL, I64
 from ...ir.expr import Apply, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Bind, Comment, Define, For, If, Kernel, LoopKind, Stmt, Store, Update
+from ...ir.loops import Bind, Comment, Define, For, If, LoopKind, Stmt, Store, Update
 from ...ir.ops import OPS, is_of_library
 from ...ir.tensor import Tensor
-from ...ir.walk import locals_defined, locals_updated, nodes_in, rewrite_loops, substitute_statements
-from ..analysis.access import Range, Ranges, distances, region
+from ...ir.walk import locals_defined, locals_updated, nodes_in, substitute_statements
+from ..analysis.access import Ranges, distances, region
 from ..analysis.accounts import Seen, locations
 from ..analysis.copies import copy_body
+from ..analysis.loopwise import Site, loopwise
 from ..analysis.repeats import HEAVY, weight
 from ..analysis.strides import affine_accesses, stride
-from ..analysis.trips import about, enter, greater, lesser
+from ..analysis.trips import about, greater, lesser
 from ..analysis.work import REGISTER_BYTES
 from .remainders import Remainders
 
@@ -69,23 +70,17 @@ SIGNS = {"add": 1, "subtract": -1}
 WITH_LANES = (LoopKind.VECTOR, LoopKind.LOCKSTEP, LoopKind.UNROLLED)
 
 
-def distant(kernel: Kernel, caps: Caps) -> Kernel:
+@loopwise
+def distant(loop: For, site: Site) -> Iterable[Stmt] | None:
     """Every such loop in vectors, where its steps are far enough apart."""
-    ranges: dict[Symbol, Range] = {}
-    notes: list[str] = []
-
-    def in_vectors(loop: For) -> Iterable[Stmt] | None:
-        if loop.kind in WITH_LANES:
-            return (loop,)
-        enter(loop, ranges)
-        found = _Steps.of(loop, ranges, caps)
-        if found is None:
-            return None
-        seen = Seen(loop, (), next(iter(locations(loop.body)), None))
-        notes.append(f"distant: {seen} goes side by side, as far as steps look back")
-        return found.in_two_forms(loop)
-
-    return kernel.with_body(rewrite_loops(kernel.body, in_vectors), notes)
+    if loop.kind in WITH_LANES:
+        return (loop,)
+    found = _Steps.of(loop, site.ranges, site.caps)
+    if found is None:
+        return None
+    seen = Seen(loop, (), next(iter(locations(loop.body)), None))
+    site.notes.append(f"distant: {seen} goes side by side, as far as steps look back")
+    return found.in_two_forms(loop)
 
 
 @frozen

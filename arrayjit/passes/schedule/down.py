@@ -38,7 +38,6 @@ from ...ir.loops import (
     Comment,
     Define,
     For,
-    Kernel,
     LoopKind,
     Stmt,
     Store,
@@ -52,9 +51,9 @@ from ...ir.walk import (
     locals_updated,
     locals_used,
     nodes_in,
-    rewrite_loops,
     substitute_statements,
 )
+from ..analysis.loopwise import Site, loopwise
 from ..analysis.strides import affine_accesses, gathered, has_own_axis, stride
 
 __all__ = ["down"]
@@ -66,21 +65,17 @@ ALIKE = 1024
 """Rows that are multiples of so many bytes apart share few places of the caches."""
 
 
-def down(kernel: Kernel, caps: Caps) -> Kernel:
+@loopwise
+def down(loop: For, site: Site) -> Sequence[Stmt] | None:
     """Every loop over steps whose columns have nothing to do with one another inside that over columns."""
-    notes: list[str] = []
-
-    def turned(loop: For) -> Sequence[Stmt] | None:
-        rows = loop.body[0] if len(loop.body) == 1 else None
-        if not isinstance(rows, For):
-            return None
-        for columns, pays in ((rows, _is_nearer), (_columns_first(rows), _takes_turns)):
-            if columns is not None and _may_turn(loop, columns) and pays(loop, columns, caps):
-                notes.append(f"down: loop {loop.symbol.hint} goes to its end for a few columns at a time")
-                return (replace(columns, body=(replace(loop, body=_together(columns.body)),)),)
+    rows = loop.body[0] if len(loop.body) == 1 else None
+    if not isinstance(rows, For):
         return None
-
-    return kernel.with_body(rewrite_loops(kernel.body, turned), notes)
+    for columns, pays in ((rows, _is_nearer), (_columns_first(rows), _takes_turns)):
+        if columns is not None and _may_turn(loop, columns) and pays(loop, columns, site.caps):
+            site.notes.append(f"down: loop {loop.symbol.hint} goes to its end for a few columns at a time")
+            return (replace(columns, body=(replace(loop, body=_together(columns.body)),)),)
+    return None
 
 
 def _columns_first(rows: For) -> For | None:

@@ -30,11 +30,12 @@ from dataclasses import replace
 from ...frozen import frozen
 from ...ir.code import Caps
 from ...ir.index import Affine, Symbol, symbols_of
-from ...ir.loops import Bind, Define, For, Kernel, LoopKind, Prefetch, Stmt, walk_statements, written_in
+from ...ir.loops import Bind, Define, For, LoopKind, Prefetch, Stmt, walk_statements, written_in
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, locals_read, locals_updated, rewrite_loops, storages_read, symbols_read
+from ...ir.walk import expressions, locals_read, locals_updated, storages_read, symbols_read
 from ..analysis.copies import Copying
 from ..analysis.leading import Cell, chosen_bytes
+from ..analysis.loopwise import Site, loopwise
 from ..analysis.strides import affine_accesses
 from ..analysis.trips import lesser
 
@@ -48,23 +49,17 @@ SOONER = 2
 """Times what loops ask ahead otherwise are the rows in between: half as many take up to 1.3 times as long."""
 
 
-def foresee(kernel: Kernel, caps: Caps) -> Kernel:
-    """The kernel with rows brought near that later positions choose."""
-    if not caps.ahead.chosen or not any(isinstance(stmt, Bind) for stmt in walk_statements(kernel.body)):
-        return kernel
-    notes: list[str] = []
-
-    def asking(loop: For) -> Sequence[For] | None:
-        rows = _Rows.of(loop, caps)
-        if rows is None:
-            return None
-        names = ", ".join(dict.fromkeys(tensor.label for tensor, _ in rows.cells))
-        notes.append(
-            f"foresee: rows of {names} are fetched {rows.ahead:,} positions of {loop.symbol.hint} ahead"
-        )
-        return (rows.asked(),)
-
-    return kernel.with_body(rewrite_loops(kernel.body, asking), notes)
+@loopwise
+def foresee(loop: For, site: Site) -> Sequence[For] | None:
+    """Every loop with rows brought near that later positions choose."""
+    rows = _Rows.of(loop, site.caps) if site.caps.ahead.chosen else None
+    if rows is None:
+        return None
+    names = ", ".join(dict.fromkeys(tensor.label for tensor, _ in rows.cells))
+    site.notes.append(
+        f"foresee: rows of {names} are fetched {rows.ahead:,} positions of {loop.symbol.hint} ahead"
+    )
+    return (rows.asked(),)
 
 
 @frozen
@@ -84,7 +79,9 @@ class _Rows:
         if loop.trips is None or not loop.lo.is_constant:
             return None
         bound = frozenset(stmt.symbol for stmt in loop.body if isinstance(stmt, Bind))
-        cells = {cell: size for cell in _read(loop) if (size := _chosen(cell, bound, caps))} if bound else {}
+        if not bound:
+            return None
+        cells = {cell: size for cell in _read(loop) if (size := _chosen(cell, bound, caps))}
         finding = _finding(loop, {symbol for _, index in cells for symbol in bound & set(symbols_of(index))})
         if not cells or finding is None:
             return None

@@ -44,15 +44,15 @@ from ...ir.code import Caps, Pipes
 from ...ir.cuts import handed_on, may_be_cut, parts_of
 from ...ir.dtype import F64
 from ...ir.expr import Apply, Expr, Gather, Load, Variable
-from ...ir.index import Symbol
-from ...ir.loops import Define, For, If, Kernel, Stmt, Store, bypasses, walk_statements
+from ...ir.loops import Define, For, If, Stmt, Store, bypasses, walk_statements
 from ...ir.ops import is_of_library
 from ...ir.tensor import Tensor
-from ...ir.walk import bottom_up, expressions, locals_read, locals_updated, nodes_in, rewrite_loops, variables
-from ..analysis.access import Range, Ranges
+from ...ir.walk import bottom_up, expressions, locals_read, locals_updated, nodes_in, variables
+from ..analysis.access import Ranges
 from ..analysis.latency import SLOW, busy, ready
+from ..analysis.loopwise import Site, loopwise
 from ..analysis.pressure import most_registers, registers_of_constants
-from ..analysis.trips import about, enter
+from ..analysis.trips import about
 from ..analysis.work import REGISTER_BYTES, UNKNOWN_TRIPS
 
 __all__ = ["overlap"]
@@ -106,32 +106,26 @@ BRANCHED = 4
 """What a branch takes of everything."""
 
 
-def overlap(kernel: Kernel, caps: Caps) -> Kernel:
+@loopwise
+def overlap(loop: For, site: Site) -> Sequence[Stmt] | None:
     """Every vector loop that is one long chain in parts, if there are registers for them."""
-    ranges: dict[Symbol, Range] = {}
-    notes: list[str] = []
-
-    def cutting(loop: For) -> Sequence[Stmt] | None:
-        enter(loop, ranges)
-        vectors = _vectors(loop, ranges)
-        few = FEWEST if caps.pipes.multiplying > 1 else FEW
-        if not may_be_cut(loop) or vectors <= few or any(map(_calls, _nodes(_usual(loop.body)))):
-            return None
-        chain = _Chain.of(loop.body, caps)
-        waits = chain.waits() and not (bypasses(loop.body) and chain.waits_for_memory())
-        cut = chain.cut(loop, vectors) if waits else None
-        if cut is None:
-            return None
-        handed = sum(map(len, handed_on(parts_of(cut))))
-        notes.append(
-            f"overlap: loop {loop.symbol.hint} goes on with {len(cut.cuts) + 1} vectors of {cut.lanes} "
-            f"at a time, which hand on {handed} values"
-        )
-        return (cut,)
-
-    if caps.registers < REGISTERS:
-        return kernel
-    return kernel.with_body(rewrite_loops(kernel.body, cutting), notes)
+    if site.caps.registers < REGISTERS:
+        return None
+    vectors = _vectors(loop, site.ranges)
+    few = FEWEST if site.caps.pipes.multiplying > 1 else FEW
+    if not may_be_cut(loop) or vectors <= few or any(map(_calls, _nodes(_usual(loop.body)))):
+        return None
+    chain = _Chain.of(loop.body, site.caps)
+    waits = chain.waits() and not (bypasses(loop.body) and chain.waits_for_memory())
+    cut = chain.cut(loop, vectors) if waits else None
+    if cut is None:
+        return None
+    handed = sum(map(len, handed_on(parts_of(cut))))
+    site.notes.append(
+        f"overlap: loop {loop.symbol.hint} goes on with {len(cut.cuts) + 1} vectors of {cut.lanes} "
+        f"at a time, which hand on {handed} values"
+    )
+    return (cut,)
 
 
 def _vectors(loop: For, ranges: Ranges) -> int:

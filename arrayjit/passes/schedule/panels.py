@@ -39,7 +39,6 @@ from ...ir.index import Affine, Symbol, symbols_of
 from ...ir.loops import (
     Define,
     For,
-    Kernel,
     LoopKind,
     Place,
     PlaceKind,
@@ -51,8 +50,9 @@ from ...ir.loops import (
     written_in,
 )
 from ...ir.tensor import Tensor
-from ...ir.walk import locals_defined, nodes_in, rewrite_loops, transform_statements
+from ...ir.walk import locals_defined, nodes_in, transform_statements
 from ..analysis.copies import Copying, copy_body, unless_once
+from ..analysis.loopwise import Site, loopwise
 from ..analysis.pivots import Changes, Pivoting, Span, pivoting
 from ..analysis.trips import blocks
 
@@ -76,30 +76,25 @@ MOST_KEPT = 6
 """Rows, columns and numbers that a step keeps for later."""
 
 
-def panels(kernel: Kernel, caps: Caps) -> Kernel:
+@loopwise
+def panels(loop: For, site: Site) -> Sequence[Stmt] | None:
     """Every loop over such steps in groups."""
-    placement: dict[Tensor, Place] = {}
-    notes: list[str] = []
-
-    def grouped(loop: For) -> Sequence[Stmt] | None:
-        if loop.kind is not LoopKind.SEQUENTIAL:
-            return (loop,)  # iterations would share what steps keep
-        steps = pivoting(loop)
-        if steps is None or not _pays(steps, caps):
-            return None
-        kept = {at: _kept(steps.loop, located.changes, _count(caps)) for at, located in steps.changes.items()}
-        known = {at: found for at, found in kept.items() if found is not None}
-        if len(known) < len(kept):
-            return None
-        for found in known.values():
-            placement.update(
-                (keep.into, Place(PlaceKind.ARENA, "other cells take a group of steps later"))
-                for keep in found
-            )
-        notes.append(f"panels: {_count(caps)} steps of {loop.symbol.hint} at once change most cells")
-        return _Grouping(steps, known, _count(caps)).loops()
-
-    return kernel.with_body(rewrite_loops(kernel.body, grouped), notes, placement)
+    if loop.kind is not LoopKind.SEQUENTIAL:
+        return (loop,)  # iterations would share what steps keep
+    steps = pivoting(loop)
+    if steps is None or not _pays(steps, site.caps):
+        return None
+    count = _count(site.caps)
+    kept = {at: _kept(steps.loop, located.changes, count) for at, located in steps.changes.items()}
+    known = {at: found for at, found in kept.items() if found is not None}
+    if len(known) < len(kept):
+        return None
+    for found in known.values():
+        site.placement.update(
+            (keep.into, Place(PlaceKind.ARENA, "other cells take a group of steps later")) for keep in found
+        )
+    site.notes.append(f"panels: {count} steps of {loop.symbol.hint} at once change most cells")
+    return _Grouping(steps, known, count).loops()
 
 
 def _count(caps: Caps) -> int:

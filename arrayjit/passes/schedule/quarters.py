@@ -20,12 +20,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ...ir.code import Caps
 from ...ir.expr import Gather, Load
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Update
-from ...ir.walk import nodes_in, rewrite_loops
+from ...ir.loops import Define, For, LoopKind, Stmt, Update
+from ...ir.walk import nodes_in
 from ..analysis.copies import copy_body
+from ..analysis.loopwise import Site, loopwise
 from ..analysis.strides import stride
 from .cascade import Names, Sums, accumulated, narrow_sums, partial
 
@@ -46,15 +46,12 @@ PAGE_BYTES, APART = 4096, 512
 """Quarters begin so far apart within pages: lines at one place of all pages share a set of each cache."""
 
 
-def quarters(kernel: Kernel, caps: Caps) -> Kernel:
+@loopwise
+def quarters(loop: For, site: Site) -> Iterable[Stmt] | None:
     """Every long sum by quarters."""
-
-    def at_once(loop: For) -> Iterable[Stmt] | None:
-        sums = accumulated(loop)
-        length = _length(loop, sums) if sums else 0
-        return _at_once(loop, sums, length) if length else None
-
-    return kernel.with_body(rewrite_loops(kernel.body, at_once))
+    sums = accumulated(loop)
+    length = _length(loop, sums) if sums else 0
+    return _at_once(loop, sums, length) if length else None
 
 
 def _length(loop: For, sums: Sums) -> int:

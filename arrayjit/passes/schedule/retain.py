@@ -33,15 +33,16 @@ from ...ir.code import Caps
 from ...ir.dtype import DType
 from ...ir.expr import Apply, Cast, Expr, Gather, Load, Local, Variable, dtype_of
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, nested, written_in
+from ...ir.loops import Define, For, LoopKind, Place, PlaceKind, Stmt, Store, nested, written_in
 from ...ir.ops import divides_integers
 from ...ir.tensor import Tensor
-from ...ir.walk import children, rebuild, rewrite_expressions, rewrite_loops, substitute_statements, walk
-from ..analysis.access import Range, Ranges
+from ...ir.walk import children, rebuild, rewrite_expressions, substitute_statements, walk
+from ..analysis.access import Ranges
 from ..analysis.boxes import Box, size, without
 from ..analysis.copies import in_steps, unless_once
 from ..analysis.inside import exists
 from ..analysis.latency import SLOW
+from ..analysis.loopwise import Site, loopwise
 from ..analysis.shifts import Numbering, Offset, Value
 from ..analysis.strides import affine_accesses, known_bytes, parallel_nest
 from ..analysis.trips import enter
@@ -76,11 +77,11 @@ AROUND, APART = 2, 8
 """What a strip costs beside its columns, in columns; and if it has a text of its own."""
 
 
-def retain(kernel: Kernel, caps: Caps) -> Kernel:
-    """The kernel with nests that keep what the next row needs."""
-    retaining = _Retaining(caps)
-    body = rewrite_loops(kernel.body, retaining.loop)
-    return kernel.with_body(body, retaining.notes, retaining.placement)
+@loopwise
+def retain(loop: For, site: Site) -> Sequence[Stmt] | None:
+    """Every nest that keeps what the next row needs. Not inside loops whose iterations are independent: they
+    would have to share the rows."""
+    return None if loop.kind is LoopKind.SEQUENTIAL else _Retaining(site).nest(loop)
 
 
 @frozen
@@ -129,19 +130,11 @@ class _Kept:
         return count
 
 
-@slotted
+@frozen
 class _Retaining:
-    """What is found out on the way through a kernel; `ranges` are those of the loops around."""
+    """What is found out on the way through a nest."""
 
-    caps: Caps
-    ranges: dict[Symbol, Range] = field(default_factory=dict)
-    placement: dict[Tensor, Place] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-
-    def loop(self, loop: For) -> Sequence[Stmt] | None:
-        """Not inside loops whose iterations are independent: they would have to share the rows."""
-        enter(loop, self.ranges)
-        return None if loop.kind is LoopKind.SEQUENTIAL else self.nest(loop)
+    site: Site
 
     def nest(self, nest: For) -> Sequence[Stmt]:
         """A nest, its rows in order if they have something to keep."""
@@ -152,18 +145,18 @@ class _Retaining:
             return [nest]
         free = 1
         for depth, loop in enumerate(band[:-1]):
-            enter(loop, self.ranges)
-            threads = 1 if free >= self.caps.threads else self.caps.threads
+            enter(loop, self.site.ranges)
+            threads = 1 if free >= self.site.caps.threads else self.site.caps.threads
             if (loop.trips or 0) >= LEAST_ROWS and _has_neighbours(loop, band[-1].body):
                 rows = _Rows.of(loop, band[depth + 1 :])
-                if rows.survey(self.caps, self.ranges):
+                if rows.survey(self.site.caps, self.site.ranges):
                     return self.in_order(band[:depth], rows, threads) or [nest]
             free *= loop.trips or 0
         return [nest]
 
     def in_order(self, around: Sequence[For], rows: _Rows, threads: int) -> Sequence[Stmt]:
         """The nest with rows in order, in strips for so many threads; nothing if these are too narrow."""
-        most = rows.extents[0] * self.caps.l2_bytes // (2 * rows.nbytes(rows.extents) + rows.touched())
+        most = rows.extents[0] * self.site.caps.l2_bytes // (2 * rows.nbytes(rows.extents) + rows.touched())
         width = _width(rows.extents[0], most, threads)
         if not rows.is_wide(width):
             return ()
@@ -173,7 +166,7 @@ class _Retaining:
         body = unless_once(For(strip, Affine.of(0), Affine.of(count), columns, LoopKind.PARALLEL))
         if left:
             body += self.strip(rows, Affine.of(count * width), left)
-        self.notes.append(
+        self.site.notes.append(
             f"retain: loop {rows.loop.symbol.hint} of {rows.loop.trips}: {len(rows.kept)} values of a row "
             f"are kept for the next, in strips of {width} columns"
         )
@@ -183,7 +176,7 @@ class _Retaining:
         """So many columns of all rows."""
         strip = _Strip.of(rows, start, width)
         place = Place(PlaceKind.SCRATCH, "two rows are left of what the next one needs")
-        self.placement |= dict.fromkeys((*strip.even, *strip.odd), place)
+        self.site.placement |= dict.fromkeys((*strip.even, *strip.odd), place)
         return tuple(strip.body())
 
 

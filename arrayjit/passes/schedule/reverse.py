@@ -18,17 +18,15 @@ way in every step, and add one cell to it. The terms, their lanes and their orde
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 
-from ...frozen import frozen, slotted
-from ...ir.code import Caps
+from ...frozen import frozen
 from ...ir.expr import Expr, Load, Local, Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import (
     Define,
     For,
     If,
-    Kernel,
     LoopKind,
     Place,
     PlaceKind,
@@ -39,8 +37,9 @@ from ...ir.loops import (
     written,
 )
 from ...ir.tensor import Tensor
-from ...ir.walk import rewrite_loops, transform_statements
+from ...ir.walk import transform_statements
 from ..analysis.access import Range, reads
+from ..analysis.loopwise import Site, loopwise
 from ..analysis.trips import about, enter
 from ..analysis.uses import counts
 
@@ -52,35 +51,22 @@ REUSE = 8
 LANES = 8
 
 
-def reverse(kernel: Kernel, caps: Caps) -> Kernel:
-    """The kernel with such arrays kept in both orders."""
-    reversing = _Reversing()
-    body = rewrite_loops(kernel.body, reversing.steps)
-    notes = (f"reverse: {tensor.label}: {place.reason}" for tensor, place in reversing.placement.items())
-    return kernel.with_body(body, notes, reversing.placement)
-
-
-@slotted
-class _Reversing:
-    """What is found out on the way through a kernel."""
-
-    ranges: dict[Symbol, Range] = field(default_factory=dict)
-    placement: dict[Tensor, Place] = field(default_factory=dict)
-
-    def steps(self, loop: For) -> Sequence[Stmt] | None:
-        """The loop, after the copies that it reads instead of arrays. Not inside loops whose iterations are
-        independent: they would have to share what is kept."""
-        if loop.kind is not LoopKind.SEQUENTIAL:
-            return (loop,)
-        enter(loop, self.ranges)
-        copies: list[Stmt] = []
-        for tensor, terms in _backwards(loop, self.ranges).items():
-            if _pays(tensor, terms):
-                copy = _Copy(tensor, Tensor(f"{tensor.label}_reversed", tensor.shape, tensor.dtype))
-                self.placement[copy.reversed] = Place(PlaceKind.ARENA, f"sums read {tensor.label} backwards")
-                copies.append(copy.made())
-                loop = replace(loop, body=copy.used(loop.body))
-        return (*copies, loop) if copies else None
+@loopwise
+def reverse(loop: For, site: Site) -> Sequence[Stmt] | None:
+    """Every such loop after the copies that it reads instead of arrays. Not inside loops whose iterations are
+    independent: they would have to share what is kept."""
+    if loop.kind is not LoopKind.SEQUENTIAL:
+        return (loop,)
+    copies: list[Stmt] = []
+    for tensor, terms in _backwards(loop, site.ranges).items():
+        if _pays(tensor, terms):
+            copy = _Copy(tensor, Tensor(f"{tensor.label}_reversed", tensor.shape, tensor.dtype))
+            reason = f"sums read {tensor.label} backwards"
+            site.placement[copy.reversed] = Place(PlaceKind.ARENA, reason)
+            site.notes.append(f"reverse: {copy.reversed.label}: {reason}")
+            copies.append(copy.made())
+            loop = replace(loop, body=copy.used(loop.body))
+    return (*copies, loop) if copies else None
 
 
 @frozen

@@ -21,15 +21,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ...frozen import frozen
-from ...ir.code import Caps
 from ...ir.expr import Apply, Expr, Load, Local, Variable
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Stmt, Store, Update
+from ...ir.loops import Bind, Comment, Define, For, LoopKind, Stmt, Store, Update
 from ...ir.ops import OPS
-from ...ir.walk import children, locals_defined, rewrite_loops
+from ...ir.walk import children, locals_defined
 from ..analysis.access import Distance, Range, Ranges, effects
 from ..analysis.carriers import meetings
 from ..analysis.copies import Copying, unless_once
+from ..analysis.loopwise import Site, loopwise
 from ..analysis.repeats import weight
 from ..analysis.trips import enter
 
@@ -68,25 +68,19 @@ SHIFTS = (1, 2)
 """By how many cells a row may be behind the one before it."""
 
 
-def skew(kernel: Kernel, caps: Caps) -> Kernel:
+@loopwise
+def skew(rows: For, site: Site) -> Iterable[Stmt] | None:
     """Every such recurrence with a few rows at once."""
-    ranges: dict[Symbol, Range] = {}
-    notes: list[str] = []
-    counts = [count for count in ROWS if REGISTERS * count <= caps.registers]
-
-    def skewed(rows: For) -> Iterable[Stmt] | None:
-        enter(rows, ranges)
-        for count in [GENERAL] if _is_quick(rows) else counts:
-            table = _Table.of(rows, ranges, count)
-            if table is not None:
-                hint = rows.symbol.hint
-                notes.append(
-                    f"skew: {count} rows of {hint} at once, each {table.shift} behind the one before"
-                )
-                return table.skewed()
-        return None
-
-    return kernel.with_body(rewrite_loops(kernel.body, skewed), notes)
+    counts = [count for count in ROWS if REGISTERS * count <= site.caps.registers]
+    for count in [GENERAL] if _is_quick(rows) else counts:
+        table = _Table.of(rows, site.ranges, count)
+        if table is not None:
+            hint = rows.symbol.hint
+            site.notes.append(
+                f"skew: {count} rows of {hint} at once, each {table.shift} behind the one before"
+            )
+            return table.skewed()
+    return None
 
 
 @frozen

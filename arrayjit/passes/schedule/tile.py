@@ -22,10 +22,10 @@ from dataclasses import replace
 from ...ir.code import Caps
 from ...ir.dtype import BOOL
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Bind, Define, For, Kernel, LoopKind, Stmt, Store
+from ...ir.loops import Bind, Define, For, LoopKind, Stmt, Store
 from ...ir.tensor import Tensor
-from ...ir.walk import rewrite_loops
 from ..analysis.copies import copy_body, unless_once
+from ..analysis.loopwise import Site, loopwise
 from ..analysis.repeats import may_repeat, weight
 from ..analysis.strides import LINE, affine_accesses, parallel_nest, stride
 from ..analysis.trips import blocks, fewest
@@ -55,17 +55,14 @@ BYTES, CELLS = 32, 8
 cells, if there are registers for them."""
 
 
-def tile(kernel: Kernel, caps: Caps) -> Kernel:
+@loopwise
+def tile(loop: For, site: Site) -> Sequence[Stmt] | None:
     """Every transposing nest in blocks."""
-
-    def in_blocks(loop: For) -> Sequence[Stmt] | None:
-        match parallel_nest(loop):
-            case [rows, columns] if across := _across(rows, columns):
-                return _transposed(rows, columns, across, caps) or _in_blocks(rows, columns) or [loop]
-            case _:
-                return None
-
-    return kernel.with_body(rewrite_loops(kernel.body, in_blocks))
+    match parallel_nest(loop):
+        case [rows, columns] if across := _across(rows, columns):
+            return _transposed(rows, columns, across, site.caps) or _in_blocks(rows, columns) or [loop]
+        case _:
+            return None
 
 
 def _across(rows: For, columns: For) -> Mapping[Tensor, int]:

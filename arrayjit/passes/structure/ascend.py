@@ -20,10 +20,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...ir.code import Caps
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Update
-from ...ir.walk import rewrite_loops, substitute_statements
+from ...ir.loops import Define, For, LoopKind, Stmt, Update
+from ...ir.walk import substitute_statements
+from ..analysis.loopwise import Site, loopwise
 from ..analysis.strides import affine_accesses, stride
 
 __all__ = ["ascend"]
@@ -31,22 +31,18 @@ __all__ = ["ascend"]
 ZERO = Affine.of(0)
 
 
-def ascend(kernel: Kernel, caps: Caps) -> Kernel:
+@loopwise
+def ascend(rows: For, site: Site) -> Sequence[Stmt] | None:
     """Every such triangle counted upwards."""
-    notes: list[str] = []
-
-    def upwards(rows: For) -> Sequence[Stmt] | None:
-        if not _goes_down(rows):
-            return None
-        notes.append(
-            f"ascend: rows of {rows.symbol.hint} are counted from the last one on, and their terms too"
-        )
-        row = Symbol(rows.symbol.hint)
-        body = substitute_statements(rows.body, {rows.symbol: rows.lo - Affine.of(row)})
-        turned = tuple(_with_terms_turned(stmt) if isinstance(stmt, For) else stmt for stmt in body)
-        return (replace(rows, symbol=row, lo=ZERO, hi=rows.lo - rows.hi, step=1, body=turned),)
-
-    return kernel.with_body(rewrite_loops(kernel.body, upwards), notes)
+    if not _goes_down(rows):
+        return None
+    site.notes.append(
+        f"ascend: rows of {rows.symbol.hint} are counted from the last one on, and their terms too"
+    )
+    row = Symbol(rows.symbol.hint)
+    body = substitute_statements(rows.body, {rows.symbol: rows.lo - Affine.of(row)})
+    turned = tuple(_with_terms_turned(stmt) if isinstance(stmt, For) else stmt for stmt in body)
+    return (replace(rows, symbol=row, lo=ZERO, hi=rows.lo - rows.hi, step=1, body=turned),)
 
 
 def _goes_down(rows: For) -> bool:

@@ -25,17 +25,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...frozen import frozen
-from ...ir.code import Caps
 from ...ir.conditions import both, compare, either
 from ...ir.dtype import I64, named
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Bind, Comment, Define, For, If, Kernel, Stmt, Store
+from ...ir.loops import Bind, Comment, Define, For, If, Stmt, Store
 from ...ir.ops import OPS
-from ...ir.walk import bottom_up, rewrite_loops
-from ..analysis.access import Range
+from ...ir.walk import bottom_up
+from ..analysis.loopwise import Site, loopwise
 from ..analysis.striding import Steps, Stride
-from ..analysis.trips import enter
 
 __all__ = ["multiples"]
 
@@ -56,22 +54,16 @@ SHARE = 32
 Numbers = NDArray[Any]
 
 
-def multiples(kernel: Kernel, caps: Caps) -> Kernel:
+@loopwise
+def multiples(loop: For, site: Site) -> Sequence[Stmt] | None:
     """Steps that fill what an earlier step has filled left out."""
-    ranges: dict[Symbol, Range] = {}
-    notes: list[str] = []
-
-    def without(loop: For) -> Sequence[Stmt] | None:
-        enter(loop, ranges)
-        steps = Steps.of(loop, ranges)
-        fills = None if steps is None or steps.condition is not None else _Fills.of(steps)
-        condition = None if fills is None else fills.condition(loop)
-        if condition is None:
-            return None
-        notes.append(f"multiples: steps of loop {loop.symbol.hint} that fill nothing new are left out")
-        return (_only_if(condition, loop),)
-
-    return kernel.with_body(rewrite_loops(kernel.body, without), notes)
+    steps = Steps.of(loop, site.ranges)
+    fills = None if steps is None or steps.condition is not None else _Fills.of(steps)
+    condition = None if fills is None else fills.condition(loop)
+    if condition is None:
+        return None
+    site.notes.append(f"multiples: steps of loop {loop.symbol.hint} that fill nothing new are left out")
+    return (_only_if(condition, loop),)
 
 
 def _only_if(condition: Expr, loop: For) -> For:

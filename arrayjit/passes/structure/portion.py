@@ -28,13 +28,13 @@ from ...ir.code import Caps
 from ...ir.dtype import I64
 from ...ir.expr import Apply, Const, Expr, Index
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Bind, For, If, Kernel, LoopKind, Stmt
+from ...ir.loops import Bind, For, If, LoopKind, Stmt
 from ...ir.ops import OPS
-from ...ir.walk import rewrite_loops, substitute_statements
-from ..analysis.access import Range, Ranges
+from ...ir.walk import substitute_statements
+from ..analysis.access import Ranges
 from ..analysis.copies import copy_body, in_steps, unless_once
+from ..analysis.loopwise import Site, loopwise
 from ..analysis.striding import Steps, Stride
-from ..analysis.trips import enter
 
 __all__ = ["portion"]
 
@@ -56,21 +56,15 @@ FIRST = 16
 ZERO = Affine.of(0)
 
 
-def portion(kernel: Kernel, caps: Caps) -> Kernel:
+@loopwise
+def portion(loop: For, site: Site) -> Sequence[Stmt] | None:
     """All steps that stride through a large array taken in one portion of it after another."""
-    ranges: dict[Symbol, Range] = {}
-    notes: list[str] = []
-
-    def in_portions(loop: For) -> Sequence[Stmt] | None:
-        enter(loop, ranges)
-        steps = Steps.of(loop, ranges)
-        cells = 0 if steps is None else _cells(steps, ranges, caps)
-        if steps is None or not cells:
-            return None
-        notes.append(f"portion: all steps of loop {loop.symbol.hint} are taken in {cells:,} cells at a time")
-        return (_in_portions(steps, cells, caps),)
-
-    return kernel.with_body(rewrite_loops(kernel.body, in_portions), notes)
+    steps = Steps.of(loop, site.ranges)
+    cells = 0 if steps is None else _cells(steps, site.ranges, site.caps)
+    if steps is None or not cells:
+        return None
+    site.notes.append(f"portion: all steps of loop {loop.symbol.hint} are taken in {cells:,} cells at a time")
+    return (_in_portions(steps, cells, site.caps),)
 
 
 def _extent(steps: Steps) -> int:

@@ -29,17 +29,17 @@ from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from ...frozen import frozen
-from ...ir.code import Caps
 from ...ir.conditions import opposite
 from ...ir.dtype import BOOL
 from ...ir.expr import Apply, Const, Expr, Local, Variable
 from ...ir.index import Affine, Symbol, symbols_of
-from ...ir.loops import Define, For, If, Kernel, LoopKind, Raise, Stmt, Update, walk_statements
+from ...ir.loops import Define, For, If, LoopKind, Raise, Stmt, Update, walk_statements
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import locals_read, rewrite_loops, substitute_statements
+from ...ir.walk import locals_read, substitute_statements
 from ..analysis.access import Range, effects, visible
 from ..analysis.carriers import disturbed
+from ..analysis.loopwise import Site, loopwise
 from ..analysis.strides import affine_accesses, stride
 from ..analysis.trips import enter
 
@@ -57,19 +57,16 @@ LONG = 64
 AND, OR, NOT, ADD = OPS["logical_and"], OPS["logical_or"], OPS["logical_not"], OPS["add"]
 
 
-def rowwise(kernel: Kernel, caps: Caps) -> Kernel:
+@loopwise
+def rowwise(loop: For, site: Site) -> tuple[Stmt, ...] | None:
     """Every such loop inside the rows that it is about."""
-    seen, ranges, notes = visible(kernel.params), dict[Symbol, Range](), list[str]()
-
-    def by_rows(loop: For) -> tuple[Stmt, ...] | None:
-        enter(loop, ranges)
-        steps = _steps(loop)
-        if steps is None or not steps.are_far_apart() or not steps.need_one_row(seen, ranges):
-            return None
-        notes.append(f"rowwise: all steps of {loop.symbol.hint} are taken at once, row by row")
-        return steps.by_rows()
-
-    return kernel.with_body(rewrite_loops(kernel.body, by_rows), notes)
+    steps = _steps(loop)
+    if steps is None or not steps.are_far_apart():
+        return None
+    if not steps.need_one_row(visible(site.kernel.params), site.ranges):
+        return None
+    site.notes.append(f"rowwise: all steps of {loop.symbol.hint} are taken at once, row by row")
+    return steps.by_rows()
 
 
 @frozen

@@ -17,10 +17,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ...ir.code import Caps
-from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update
-from ...ir.walk import rewrite_loops
+from ...ir.loops import Define, For, LoopKind, Stmt, Store, Update
 from ..analysis.copies import interleaved
+from ..analysis.loopwise import Site, loopwise
 from ..analysis.repeats import weight
 from ..analysis.strides import affine_accesses, parallel_nest, stride
 
@@ -35,15 +34,12 @@ MOST_OPERATIONS = 64
 """The most operations that the terms of all sums take."""
 
 
-def triple(kernel: Kernel, caps: Caps) -> Kernel:
+@loopwise
+def triple(loop: For, site: Site) -> Sequence[Stmt] | None:
     """Every such loop over columns in the loop over the terms."""
-
-    def together(loop: For) -> Sequence[Stmt] | None:
-        if not _is_over_columns(loop):
-            return None
-        return interleaved(loop.body, loop.symbol, loop.lo, loop.trips or 0)
-
-    return kernel.with_body(rewrite_loops(kernel.body, together))
+    if not _is_over_columns(loop):
+        return None
+    return interleaved(loop.body, loop.symbol, loop.lo, loop.trips or 0)
 
 
 def _is_over_columns(loop: For) -> bool:
