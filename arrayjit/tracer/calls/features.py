@@ -2,6 +2,8 @@
 that nothing else names would otherwise be missing.
 """
 
+# ruff: noqa: F401
+
 from ..functions import (
     adopted,
     contractions,
@@ -43,61 +45,10 @@ from ..functions import (
     strides,
     transforms,
 )
-from ..indices import (
-    indexing,
-)
-from ..loops import (
-    ranges,
-)
+from ..indices import indexing
+from ..loops import ranges
+from ..names import complex_mathematics
 from ..record.registry import METHODS
-from ..values import (
-    operators,
-    protocols,
-)
+from ..values import operators, protocols
 
-__all__ = [
-    "METHODS",
-    "adopted",
-    "contractions",
-    "coordinates",
-    "counting",
-    "creation",
-    "diagonals",
-    "einsum",
-    "factorisations",
-    "finding",
-    "folds",
-    "index_tricks",
-    "indexing",
-    "inserting",
-    "joining",
-    "least_squares",
-    "mapping",
-    "methods",
-    "norms",
-    "operators",
-    "packing",
-    "padding",
-    "parts",
-    "polynomials",
-    "positions",
-    "protocols",
-    "putting",
-    "questions",
-    "ranges",
-    "ranking",
-    "reductions",
-    "reinterpreting",
-    "reshaping",
-    "rounding",
-    "sampling",
-    "scans",
-    "selecting",
-    "shaping",
-    "sorting",
-    "spacing",
-    "spectra",
-    "statistics",
-    "strides",
-    "transforms",
-]
+__all__ = ["METHODS"]

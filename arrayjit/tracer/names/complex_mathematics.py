@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import cmath
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,12 @@ from ...ir.conditions import opposite
 from ..functions.parts import parts
 from ..record.trace import current_trace
 from ..values.array import SymbolicArray
-from ..values.conversions import scalar, to_bool, to_complex, to_float
+from ..values.conversions import to_bool, to_complex, to_float
 from ..values.elementwise import as_array
 from ..values.scalars import require
+from .mathematics import instead_of
 
-__all__ = ["CMATH"]
+__all__: list[str] = []
 
 _Condition = Callable[[Any, Any], Any]
 
@@ -77,17 +79,6 @@ _FUNCTIONS: Mapping[str, tuple[Any, _Condition]] = {
 _TOO_LARGE = frozenset(("cos", "cosh", "exp", "sin", "sinh"))
 
 
-def _function(name: str) -> Callable[..., Any]:
-    plain = getattr(cmath, name)
-
-    def function(*args: Any) -> Any:
-        if len(args) != 1 or scalar(args[0]) is None:
-            return plain(*args)
-        return _result(name, args[0])
-
-    return function
-
-
 def _result(name: str, value: Any) -> SymbolicArray:
     computed, is_undefined = _FUNCTIONS[name]
     number = as_array(to_complex(value))
@@ -105,10 +96,12 @@ def _raise(condition: SymbolicArray, exception: str, message: str) -> None:
     require(current_trace(), opposite(condition.load(())), exception, message)
 
 
+for _name in _FUNCTIONS:
+    instead_of(getattr(cmath, _name), 1)(partial(_result, _name))
+
+
+@instead_of(cmath.log, 1, 2)
 def log(*args: Any) -> Any:
-    """`cmath.log(z[, base])`."""
-    if all(scalar(arg) is None for arg in args) or len(args) > 2:
-        return cmath.log(*args)
     if len(args) == 1:
         return _result("log", args[0])
     divisor: Any = _result("log", args[1])  # only this one is looked at
@@ -116,25 +109,22 @@ def log(*args: Any) -> Any:
     return to_complex(np.log(as_array(to_complex(args[0]))) / divisor)
 
 
-def phase(z: Any, /) -> Any:
-    """`cmath.phase(z)`."""
-    return cmath.phase(z) if scalar(z) is None else to_float(np.angle(to_complex(z)))
+@instead_of(cmath.phase, 1)
+def phase(z: Any) -> Any:
+    return to_float(np.angle(to_complex(z)))
 
 
-def polar(z: Any, /) -> Any:
-    """`cmath.polar(z)`."""
-    if scalar(z) is None:
-        return cmath.polar(z)
+@instead_of(cmath.polar, 1)
+def polar(z: Any) -> Any:
     number = to_complex(z)
     size = np.abs(number)
     _raise(np.isinf(size) & np.isfinite(number), "OverflowError", "math range error")
     return to_float(size), phase(number)
 
 
-def rect(r: Any, phi: Any, /) -> Any:
-    """`cmath.rect(r, phi)`: of a length of 0 the direction need be none, and none turns by an angle of 0."""
-    if scalar(r) is None and scalar(phi) is None:
-        return cmath.rect(r, phi)
+@instead_of(cmath.rect, 2)
+def rect(r: Any, phi: Any) -> Any:
+    """Of a length of 0 the direction need be none, and none turns by an angle of 0."""
     size: Any = as_array(to_float(r))
     angle: Any = as_array(to_float(phi))
     _raise(np.isinf(angle) & (size != 0) & ~np.isnan(size), "ValueError", "math domain error")
@@ -144,19 +134,16 @@ def rect(r: Any, phi: Any, /) -> Any:
     return to_complex(along, np.where(angle == 0, angle * np.copysign(1.0, size), across))
 
 
-def _question(name: str) -> Callable[[Any], Any]:
-    plain, ours = getattr(cmath, name), getattr(np, name)
-
-    def function(z: Any, /) -> Any:
-        return plain(z) if scalar(z) is None else to_bool(ours(to_complex(z)))
-
-    return function
+def _answer(question: Callable[[Any], Any], z: Any) -> Any:
+    return to_bool(question(to_complex(z)))
 
 
+for _name in ("isfinite", "isinf", "isnan"):
+    instead_of(getattr(cmath, _name), 1)(partial(_answer, getattr(np, _name)))
+
+
+@instead_of(cmath.isclose)
 def isclose(a: Any, b: Any, *, rel_tol: Any = 1e-09, abs_tol: Any = 0.0) -> Any:
-    """`cmath.isclose(a, b)`."""
-    if all(scalar(one) is None for one in (a, b, rel_tol, abs_tol)):
-        return cmath.isclose(a, b, rel_tol=rel_tol, abs_tol=abs_tol)
     share: Any = as_array(to_float(rel_tol))
     most: Any = as_array(to_float(abs_tol))
     _raise((share < 0) | (most < 0), "ValueError", "tolerances must be non-negative")
@@ -165,15 +152,3 @@ def isclose(a: Any, b: Any, *, rel_tol: Any = 1e-09, abs_tol: Any = 0.0) -> Any:
     gap = np.abs(one - other)
     is_near = (gap <= share * np.abs(other)) | (gap <= share * np.abs(one)) | (gap <= most)
     return to_bool((one == other) | (is_near & ~np.isinf(one) & ~np.isinf(other)))
-
-
-CMATH: Mapping[Callable[..., Any], Callable[..., Any]] = {
-    **{getattr(cmath, name): _function(name) for name in _FUNCTIONS},
-    **{getattr(cmath, name): _question(name) for name in ("isfinite", "isinf", "isnan")},
-    cmath.isclose: isclose,
-    cmath.log: log,
-    cmath.phase: phase,
-    cmath.polar: polar,
-    cmath.rect: rect,
-}
-"""Functions of `cmath` -> ours, same signature."""

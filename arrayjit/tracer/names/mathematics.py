@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping
-from functools import reduce
-from typing import Any
+from collections.abc import Callable
+from functools import partial, reduce
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,7 +27,29 @@ from ..values.elementwise import as_array, cast, elementwise
 from ..values.scalars import require
 from .gamma import gamma, log_gamma
 
-__all__ = ["MATH"]
+__all__ = ["MATH", "instead_of"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+MATH: dict[Callable[..., Any], Callable[..., Any]] = {}
+"""Functions of `math` and `cmath` -> ours, same signature."""
+
+
+def instead_of(plain: Callable[..., Any], *counts: int) -> Callable[[Function], Function]:
+    """Register the decorated function for calls with a traced number, and with so many arguments, if counts
+    are given. Others are Python's, to answer or to refuse."""
+
+    def register(ours: Function) -> Function:
+        def function(*args: Any, **options: Any) -> Any:
+            is_traced = any(scalar(given) is not None for given in (*args, *options.values()))
+            is_ours = is_traced and (not counts or len(args) in counts)
+            return (ours if is_ours else plain)(*args, **options)
+
+        MATH[plain] = function
+        return function  # type: ignore[return-value]
+
+    return register
+
 
 _PLAIN = {
     "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan",
@@ -43,14 +65,13 @@ _TOO_LARGE = frozenset(("cosh", "exp", "exp2", "expm1", "pow", "sinh"))
 
 
 def _function(name: str) -> Callable[..., Any]:
-    plain, op = getattr(math, name), OPS[_PLAIN[name]]
+    op = OPS[_PLAIN[name]]
+    return instead_of(getattr(math, name), op.arity)(lambda *args: _result(name, op.name, args))
 
-    def function(*args: Any) -> Any:
-        if len(args) != op.arity or all(scalar(arg) is None for arg in args):
-            return plain(*args)
-        return _result(name, op.name, args)
 
-    return function
+_OF_FLOATS = {name: _function(name) for name in _PLAIN if hasattr(math, name)}
+_HYPOT, _ABSOLUTE, _FINITE = (_OF_FLOATS[name] for name in ("hypot", "fabs", "isfinite"))
+_LARGEST_ROOT = math.isqrt(2**63 - 1)
 
 
 def _result(name: str, op: str, args: tuple[Any, ...]) -> SymbolicArray:
@@ -89,18 +110,14 @@ def _any(question: str, values: tuple[Expr, ...]) -> Expr:
     return answer
 
 
+@instead_of(math.log, 1, 2)
 def log(*args: Any) -> Any:
-    """`math.log(x[, base])`."""
-    if all(scalar(arg) is None for arg in args) or len(args) > 2:
-        return math.log(*args)
     logarithms = [_result("log", "log", (arg,)) for arg in args]
     return logarithms[0] if len(args) == 1 else logarithms[0] / logarithms[1]  # type: ignore[operator]
 
 
+@instead_of(math.pow, 2)
 def power(*args: Any) -> Any:
-    """`math.pow(x, y)`."""
-    if len(args) != 2 or all(scalar(arg) is None for arg in args):
-        return math.pow(*args)
     zero = Const(0.0, F64)
     base, exponent = (_number(arg) for arg in args)
     harmless = opposite(compare("less", exponent, zero))
@@ -111,25 +128,23 @@ def power(*args: Any) -> Any:
     return _result("pow", "power", args)
 
 
+@instead_of(math.hypot)
 def hypot(*coordinates: Any) -> Any:
-    """`math.hypot(*coordinates)`."""
-    if all(scalar(one) is None for one in coordinates):
-        return math.hypot(*coordinates)
     return reduce(_HYPOT, coordinates[1:], _ABSOLUTE(coordinates[0]))
 
 
 def dist(p: Any, q: Any, /) -> Any:
-    """`math.dist(p, q)`."""
     first, second = tuple(p), tuple(q)
     if all(scalar(one) is None for one in (*first, *second)) or len(first) != len(second):
         return math.dist(first, second)
     return hypot(*(to_float(one) - to_float(other) for one, other in zip(first, second, strict=True)))
 
 
+MATH[math.dist] = dist
+
+
+@instead_of(math.isclose)
 def isclose(a: Any, b: Any, *, rel_tol: Any = 1e-09, abs_tol: Any = 0.0) -> Any:
-    """`math.isclose(a, b)`."""
-    if all(scalar(one) is None for one in (a, b, rel_tol, abs_tol)):
-        return math.isclose(a, b, rel_tol=rel_tol, abs_tol=abs_tol)
     for tolerance in (rel_tol, abs_tol):
         negative = compare("less", _number(tolerance), Const(0.0, F64))
         require(current_trace(), opposite(negative), "ValueError", "tolerances must be non-negative")
@@ -139,17 +154,13 @@ def isclose(a: Any, b: Any, *, rel_tol: Any = 1e-09, abs_tol: Any = 0.0) -> Any:
     return (one == other) | (is_near & _FINITE(one) & _FINITE(other))
 
 
+@instead_of(math.gcd)
 def gcd(*integers: Any) -> Any:
-    """`math.gcd(*integers)`."""
-    if all(scalar(one) is None for one in integers):
-        return math.gcd(*integers)
     return reduce(_euclid, (to_int(_integer(one, "gcd")) for one in integers), 0)
 
 
+@instead_of(math.lcm)
 def lcm(*integers: Any) -> Any:
-    """`math.lcm(*integers)`."""
-    if all(scalar(one) is None for one in integers):
-        return math.lcm(*integers)
     return reduce(_multiple, (to_int(_integer(one, "lcm")) for one in integers), 1)
 
 
@@ -171,10 +182,9 @@ def _euclid(one: Any, other: Any) -> Any:
     return abs(while_loop(is_left, rest, (one, other))[0])
 
 
-def isqrt(n: Any, /) -> Any:
-    """`math.isqrt(n)`: the root of the float that is next to `n` is at most one beyond."""
-    if scalar(n) is None:
-        return math.isqrt(n)
+@instead_of(math.isqrt, 1)
+def isqrt(n: Any) -> Any:
+    """The root of the float that is next to `n` is at most one beyond."""
     number = _integer(n, "isqrt")
     negative = compare("less", number.load(()), Const(0, I64))
     require(current_trace(), opposite(negative), "ValueError", "isqrt() argument must be nonnegative")
@@ -182,23 +192,19 @@ def isqrt(n: Any, /) -> Any:
     return root - to_int(root * root > to_int(number))
 
 
-def frexp(x: Any, /) -> Any:
-    """`math.frexp(x)`."""
-    if scalar(x) is None:
-        return math.frexp(x)
+@instead_of(math.frexp, 1)
+def frexp(x: Any) -> Any:
     mantissa, exponent = np.frexp(to_float(x))
     return to_float(mantissa), to_int(exponent)
 
 
-def modf(x: Any, /) -> Any:
-    """`math.modf(x)`."""
-    return math.modf(x) if scalar(x) is None else tuple(map(to_float, np.modf(to_float(x))))
+@instead_of(math.modf, 1)
+def modf(x: Any) -> Any:
+    return tuple(map(to_float, np.modf(to_float(x))))
 
 
-def ldexp(x: Any, i: Any, /) -> Any:
-    """`math.ldexp(x, i)`."""
-    if scalar(x) is None and scalar(i) is None:
-        return math.ldexp(x, i)
+@instead_of(math.ldexp, 2)
+def ldexp(x: Any, i: Any) -> Any:
     number, result = as_array(to_float(x)), np.ldexp(to_float(x), to_int(_integer(i, "ldexp")))
     small = either(_any("isfinite", (_number(result),)), opposite(_any("isfinite", (number.load(()),))))
     require(number.record, small, "OverflowError", "math range error")
@@ -216,56 +222,26 @@ def _integer(value: Any, name: str) -> SymbolicArray:
     return cast(number, I64)
 
 
-def _by_steps(name: str, steps: Callable[[Any], tuple[Any, Any, Any]]) -> Callable[..., Any]:
-    """A function whose steps tell its result, whether it is defined, and whether it is not too large."""
-    plain = getattr(math, name)
-
-    def function(*args: Any) -> Any:
-        if len(args) != 1 or scalar(args[0]) is None:
-            return plain(*args)
-        trace = current_trace()
-        result, is_defined, is_small = steps(SymbolicArray(to_float(*args).cells, trace, is_scalar=True))
-        require(trace, is_defined.load(()), "ValueError", "math domain error")
-        require(trace, is_small.load(()), "OverflowError", "math range error")
-        return SymbolicArray(result.cells, trace, weak=float)
-
-    return function
+def _by_steps(steps: Callable[[Any], tuple[Any, Any, Any]], x: Any) -> Any:
+    """What steps tell: the result, whether it is defined, and whether it is not too large."""
+    trace = current_trace()
+    result, is_defined, is_small = steps(SymbolicArray(to_float(x).cells, trace, is_scalar=True))
+    require(trace, is_defined.load(()), "ValueError", "math domain error")
+    require(trace, is_small.load(()), "OverflowError", "math range error")
+    return SymbolicArray(result.cells, trace, weak=float)
 
 
-def _rounding(name: str) -> Callable[[Any], Any]:
-    plain = getattr(math, name)
-
-    def function(x: Any, /) -> Any:
-        number = scalar(x)
-        if number is None:
-            return plain(x)
-        if not number.element_type.is_float:
-            return to_int(number)
-        values = (_number(number),)
-        view = number.record.compute((), F64, lambda _: Apply(OPS[name], values, F64))
-        return to_int(SymbolicArray(view, number.record, weak=float))
-
-    return function
+def _rounded(name: str, x: Any) -> Any:
+    number = scalar(x)
+    assert number is not None
+    if not number.element_type.is_float:
+        return to_int(number)
+    values = (_number(number),)
+    view = number.record.compute((), F64, lambda _: Apply(OPS[name], values, F64))
+    return to_int(SymbolicArray(view, number.record, weak=float))
 
 
-_HYPOT, _ABSOLUTE, _FINITE = (_function(name) for name in ("hypot", "fabs", "isfinite"))
-_LARGEST_ROOT = math.isqrt(2**63 - 1)
-
-MATH: Mapping[Callable[..., Any], Callable[..., Any]] = {
-    **{getattr(math, name): _function(name) for name in _PLAIN if hasattr(math, name)},
-    **{getattr(math, name): _rounding(name) for name in ("ceil", "floor", "trunc")},
-    math.dist: dist,
-    math.gamma: _by_steps("gamma", gamma),
-    math.frexp: frexp,
-    math.gcd: gcd,
-    math.hypot: hypot,
-    math.isclose: isclose,
-    math.isqrt: isqrt,
-    math.lcm: lcm,
-    math.ldexp: ldexp,
-    math.lgamma: _by_steps("lgamma", log_gamma),
-    math.log: log,
-    math.modf: modf,
-    math.pow: power,
-}
-"""Functions of `math` -> ours, same signature."""
+instead_of(math.gamma, 1)(partial(_by_steps, gamma))
+instead_of(math.lgamma, 1)(partial(_by_steps, log_gamma))
+for _name in ("ceil", "floor", "trunc"):
+    instead_of(getattr(math, _name), 1)(partial(_rounded, _name))

@@ -58,7 +58,6 @@ from ..record.tree import Opened
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_operand
 from .builtin_view import PLAIN_FUNCTIONS, Builtins, as_called
-from .complex_mathematics import CMATH
 from .mathematics import MATH
 from .modules import ModuleView, NdarrayView, NumpyFunction, Unreadable, array_method, is_numpy
 from .objects import Objects
@@ -72,7 +71,6 @@ _HOLDING_FUNCTIONS = {
     **dict.fromkeys((staticmethod, classmethod, MethodType), "__func__"),
     _CachedFunction: "__wrapped__",
 }
-_MATHEMATICS = {**MATH, **CMATH}
 _CONTAINERS = (list, dict, set, deque)
 _FIXED = ("numpy.", f"{__name__.partition('.')[0]}.tracer.")
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type, np.generic, np.dtype)
@@ -269,8 +267,8 @@ class Namespace:
         return as_operand(array, self._trace)
 
     def _builtin(self, function: Any) -> Any:
-        if function in _MATHEMATICS:
-            return _MATHEMATICS[function]
+        if function in MATH:
+            return MATH[function]
         if isinstance(function.__self__, random.Random):
             return Fleeting(f"random.{function.__name__}", "numbers")
         if is_numpy(function):
