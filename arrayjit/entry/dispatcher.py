@@ -26,10 +26,10 @@ so.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from ..ir.code import Code
+from ..runtime.words import spelled_out
 from . import layout, matching, running
 from .rows import offsets
 
@@ -56,23 +56,7 @@ def _text(table_offset: int) -> str:
         "TABLE": table_offset,
         "COUNT_MASK": 2**63 - 1,
     }
-    return _macros(re.sub(r"<([A-Z_]+)>", lambda found: str(numbers[found[1]]), source))
-
-
-def _macros(source: str) -> str:
-    """`%v = field ptr %row 8` loads from a row, `%v = item ptr %list %i` from an array."""
-    number = iter(range(len(source)))
-
-    def expanded(found: re.Match[str]) -> str:
-        place = f"%at{next(number)}"
-        element = "i8" if found["how"] == "field" else found["type"]
-        return (
-            f"{place} = getelementptr {element}, ptr {found['base']}, i64 {found['index']}\n"
-            f"  {found['value']} = load {found['type']}, ptr {place}"
-        )
-
-    pattern = r"(?P<value>%\w+) = (?P<how>field|item) (?P<type>\w+) (?P<base>%\w+) (?P<index>%?\w+)"
-    return re.sub(pattern, expanded, source)
+    return spelled_out(source, numbers)
 
 
 _TEXT = """
@@ -80,8 +64,7 @@ define ptr @entry.call(ptr %self, ptr %args, i64 %flags, ptr %names) {
   %missed = alloca i8
   %table = field ptr %self <TABLE>
   %none = icmp eq ptr %table, null
-  br i1 %none, label %slow, label %own
-own:
+  if %none goto slow
   call void @Py_IncRef(ptr %table)
   %rows = field ptr %table <BUFFER>
   %count = and i64 %flags, <COUNT_MASK>
@@ -90,8 +73,7 @@ own:
   call void @Py_DecRef(ptr %table)
   %miss = load i8, ptr %missed
   %answered = icmp eq i8 %miss, 0
-  br i1 %answered, label %done, label %slow
-done:
+  unless %answered goto slow
   ret ptr %result
 slow:
   %asked = call ptr @ask(ptr %self, ptr %args, i64 %flags, ptr %names)
@@ -122,17 +104,10 @@ copy:
 
 define internal void @copied(ptr %to, ptr %from, i64 %count) {
 entry:
-  br label %each
-each:
-  %i = phi i64 [ 0, %entry ], [ %next, %body ]
-  %end = icmp eq i64 %i, %count
-  br i1 %end, label %done, label %body
-body:
+  each %i below %count else done
   %value = item ptr %from %i
-  %place = getelementptr ptr, ptr %to, i64 %i
-  store ptr %value, ptr %place
-  %next = add i64 %i, 1
-  br label %each
+  put ptr %value in item %to %i
+  again
 done:
   ret void
 }
@@ -143,8 +118,7 @@ entry:
   %guards = field ptr %table <TABLE_GUARDS>
   %guardcount = field i64 %table <TABLE_GUARD_COUNT>
   %outside = call i1 @holds(ptr %guards, i64 %guardcount)
-  br i1 %outside, label %frame, label %miss
-frame:
+  unless %outside goto miss
   %room = field i64 %table <TABLE_ROOM>
   %values = alloca ptr, i64 %room
   %slots = alloca i64, i64 %room
@@ -154,12 +128,7 @@ frame:
   %total = field i64 %table <TABLE_COUNT>
   %last = field i64 %table <TABLE_LAST>
   %variants = getelementptr i8, ptr %table, i64 <TABLE_BYTES>
-  br label %each
-each:
-  %tried = phi i64 [ 0, %frame ], [ %next, %other ]
-  %end = icmp eq i64 %tried, %total
-  br i1 %end, label %miss, label %try
-try:
+  each %tried below %total else miss
   %sum = add i64 %last, %tried
   %less = sub i64 %sum, %total
   %wraps = icmp uge i64 %sum, %total
@@ -167,16 +136,13 @@ try:
   %variant = item ptr %variants %place
   %fits = call i1 @fits(ptr %variant, ptr %args, i64 %count, ptr %names,
                         ptr %values, ptr %slots, ptr %pointers, ptr %lows, ptr %highs)
-  br i1 %fits, label %found, label %other
-other:
-  %next = add i64 %tried, 1
-  br label %each
+  if %fits goto found
+  again
 found:
   store i64 %place, ptr %table
   %hits = field i64 %variant <VARIANT_HITS>
   %more = add i64 %hits, 1
-  %hitplace = getelementptr i8, ptr %variant, i64 <VARIANT_HITS>
-  store i64 %more, ptr %hitplace
+  put i64 %more in field %variant <VARIANT_HITS>
   %result = call ptr @run(ptr %variant, ptr %values, ptr %slots, ptr %pointers)
   ret ptr %result
 miss:

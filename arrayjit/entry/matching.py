@@ -23,8 +23,7 @@ each:
   %opened = phi ptr [ null, %entry ], [ %open, %same ], [ %opened, %skip ]
   %version = phi i64 [ 0, %entry ], [ %now_, %same ], [ %version, %skip ]
   %end = icmp eq i64 %i, %count
-  br i1 %end, label %yes, label %look
-look:
+  if %end goto yes
   %kind = field i64 %guard <GUARD_KIND>
   %holder = field ptr %guard <GUARD_HOLDER>
   %name = field ptr %guard <GUARD_NAME>
@@ -80,8 +79,7 @@ skip:
   %after = getelementptr i8, ptr %guard, i64 %bytes
   br label %each
 seen:
-  %versionplace = getelementptr i8, ptr %opened, i64 <GUARD_VALUE>
-  store i64 %version, ptr %versionplace
+  put i64 %version in field %opened <GUARD_VALUE>
   br label %same
 dict:
   %item = call ptr @PyDict_GetItemWithError(ptr %holder, ptr %name)
@@ -114,27 +112,21 @@ define internal i1 @fits(ptr %variant, ptr %args, i64 %count, ptr %names,
   %positional = field i64 %variant <VARIANT_POSITIONAL>
   %keywords = field ptr %variant <VARIANT_KEYWORDS>
   %counts = icmp eq i64 %count, %positional
-  br i1 %counts, label %b, label %no
-b:
+  unless %counts goto no
   %named = call i1 @same_names(ptr %names, ptr %keywords)
-  br i1 %named, label %c, label %no
-c:
+  unless %named goto no
   %guards = field ptr %variant <VARIANT_GUARDS>
   %guardcount = field i64 %variant <VARIANT_GUARD_COUNT>
   %outside = call i1 @holds(ptr %guards, i64 %guardcount)
-  br i1 %outside, label %d, label %no
-d:
+  unless %outside goto no
   %matches = call i1 @matches(ptr %variant, ptr %args,
                               ptr %values, ptr %slots, ptr %pointers, ptr %lows, ptr %highs)
-  br i1 %matches, label %e, label %no
-e:
+  unless %matches goto no
   %facts = call i1 @facts(ptr %variant, ptr %slots)
-  br i1 %facts, label %f, label %no
-f:
+  unless %facts goto no
   %ranges = field i64 %variant <VARIANT_RANGES>
   %apart = call i1 @apart(ptr %lows, ptr %highs, i64 %ranges)
-  br i1 %apart, label %g, label %no
-g:
+  unless %apart goto no
   %needs = field i64 %variant <VARIANT_NEEDS_WORKSPACE>
   %workspace = field i64 %variant <VARIANT_WORKSPACE>
   %free = icmp ne i64 %workspace, 0
@@ -148,8 +140,7 @@ no:
 ; Whether the names of keywords are the same, in the same order.
 define internal i1 @same_names(ptr %names, ptr %wanted) alwaysinline {
   %same = icmp eq ptr %names, %wanted
-  br i1 %same, label %yes, label %differ
-differ:
+  if %same goto yes
   %none = icmp eq ptr %names, null
   %nonewanted = icmp eq ptr %wanted, null
   %either = or i1 %none, %nonewanted
@@ -160,17 +151,9 @@ sizes:
   %counts = icmp eq i64 %count, %wantedcount
   %items = getelementptr i8, ptr %names, i64 <TUPLE_ITEMS>
   %wanteditems = getelementptr i8, ptr %wanted, i64 <TUPLE_ITEMS>
-  br i1 %counts, label %each, label %no
-each:
-  %i = phi i64 [ 0, %sizes ], [ %next, %body ]
-  %end = icmp eq i64 %i, %count
-  br i1 %end, label %yes, label %body
-body:
-  %name = item ptr %items %i
-  %wantedname = item ptr %wanteditems %i
-  %next = add i64 %i, 1
-  %equal = icmp eq ptr %name, %wantedname
-  br i1 %equal, label %each, label %no
+  unless %counts goto no
+  %equal = call i1 @same_words(ptr %items, ptr %wanteditems, i64 %count)
+  ret i1 %equal
 yes:
   ret i1 true
 no:
@@ -186,12 +169,8 @@ entry:
   %item = alloca ptr
   %steps = field ptr %variant <VARIANT_STEPS>
   %count = field i64 %variant <VARIANT_STEP_COUNT>
-  br label %each
-each:
-  %i = phi i64 [ 0, %entry ], [ %next, %advance ]
-  %step = phi ptr [ %steps, %entry ], [ %following, %advance ]
-  %end = icmp eq i64 %i, %count
-  br i1 %end, label %yes, label %fetch
+  each %i below %count over %step in %steps by <STEP_BYTES> else yes
+  br label %fetch
 fetch:
   %how = field i64 %step <STEP_FETCH>
   %index = field i64 %step <STEP_INDEX>
@@ -217,8 +196,7 @@ list:
 attribute:
   %inobject = call ptr @PyObject_GenericGetAttr(ptr %container, ptr %wantedkey)
   %lacks = icmp eq ptr %inobject, null
-  br i1 %lacks, label %lacking, label %kept
-lacking:
+  unless %lacks goto kept
   call void @PyErr_Clear()
   ret i1 false
 kept:
@@ -233,8 +211,7 @@ named:
   %nowkey = load ptr, ptr %key
   %indict = load ptr, ptr %item
   %samekey = icmp eq ptr %nowkey, %wantedkey
-  br i1 %samekey, label %check, label %spelled
-spelled:
+  if %samekey goto check
   %keytype = field ptr %nowkey <TYPE>
   %wantedtype = field ptr %wantedkey <TYPE>
   %string = icmp eq ptr %keytype, @rt.str
@@ -249,8 +226,7 @@ check:
   %value = phi ptr [ %given, %argument ], [ %intuple, %tuple ], [ %inlist, %list ],
                   [ %indict, %named ], [ %indict, %compared ], [ %wantedkey, %fetch ],
                   [ %inobject, %kept ]
-  %place = getelementptr ptr, ptr %values, i64 %i
-  store ptr %value, ptr %place
+  put ptr %value in item %values %i
   %slot = getelementptr i64, ptr %slots, i64 %i
   %type = field ptr %value <TYPE>
   %wanted = field ptr %step <STEP_WANTED>
@@ -291,16 +267,14 @@ instance:
 sized:
   store i64 0, ptr %slot
   %iskind = icmp eq ptr %type, %wanted
-  br i1 %iskind, label %size, label %no
-size:
+  unless %iskind goto no
   %length = field i64 %value <SIZE>
   %wantedlength = field i64 %step <STEP_SIZE>
   %lengths = icmp eq i64 %length, %wantedlength
   br i1 %lengths, label %advance, label %no
 array:
   %isarray = call i1 @is_array(ptr %step, ptr %value, ptr %type)
-  br i1 %isarray, label %range, label %no
-range:
+  unless %isarray goto no
   %data = field ptr %value <DATA>
   %start = ptrtoint ptr %data to i64
   %number_ = field i64 %step <STEP_RANGE>
@@ -349,15 +323,11 @@ pass:
   %passed = phi ptr [ %memory, %own ], [ %memory, %shared ], [ %found, %pinned ]
   %param = field i64 %step <STEP_PARAM>
   %isused = icmp sge i64 %param, 0
-  br i1 %isused, label %hand, label %advance
-hand:
-  %handplace = getelementptr ptr, ptr %pointers, i64 %param
-  store ptr %passed, ptr %handplace
+  unless %isused goto advance
+  put ptr %passed in item %pointers %param
   br label %advance
 advance:
-  %next = add i64 %i, 1
-  %following = getelementptr i8, ptr %step, i64 <STEP_BYTES>
-  br label %each
+  again
 yes:
   ret i1 true
 no:
@@ -376,12 +346,10 @@ define internal i64 @open_end(ptr %step, ptr %value, ptr %pointers) alwaysinline
   %enough = icmp sge i64 %length, %least
   %few = icmp sle i64 %length, %most
   %within = and i1 %enough, %few
-  br i1 %within, label %known, label %no
-known:
+  unless %within goto no
   %again = field i64 %step <STEP_AS_BEFORE>
   %isfirst = icmp eq i64 %again, 0
-  br i1 %isfirst, label %tell, label %compare
-tell:
+  unless %isfirst goto compare
   store ptr %extents, ptr %place
   br label %yes
 compare:
@@ -403,13 +371,11 @@ no:
 ; asked here.
 define internal i1 @is_array(ptr %step, ptr %value, ptr %type) alwaysinline {
   %isarray = icmp eq ptr %type, @rt.ndarray
-  br i1 %isarray, label %dtype, label %no
-dtype:
+  unless %isarray goto no
   %descr = field ptr %value <DESCR>
   %wanted = field ptr %step <STEP_WANTED>
   %usual = icmp eq ptr %descr, %wanted
-  br i1 %usual, label %layout, label %numbers
-numbers:
+  if %usual goto layout
   %number = field i32 %descr <NUMBER>
   %wide = sext i32 %number to i64
   %one = field i64 %step <STEP_NUMBER>
@@ -432,8 +398,7 @@ layout:
   %wantedflags = field i64 %step <STEP_FLAGS>
   %flagged = icmp eq i64 %masked, %wantedflags
   %both = and i1 %ranks, %flagged
-  br i1 %both, label %shape, label %no
-shape:
+  unless %both goto no
   %extents = field ptr %value <EXTENTS>
   %wantedextents = field ptr %step <STEP_EXTENTS>
   %open = field i64 %step <STEP_IS_OPEN>
@@ -441,13 +406,11 @@ shape:
   %wantedrest = getelementptr i64, ptr %wantedextents, i64 %open
   %count = sub i64 %rank, %open
   %shapes = call i1 @same_words(ptr %rest, ptr %wantedrest, i64 %count)
-  br i1 %shapes, label %steps, label %no
-steps:
+  unless %shapes goto no
   %strides = field ptr %value <STRIDES>
   %wantedstrides = field ptr %step <STEP_STRIDES>
   %any = icmp eq ptr %wantedstrides, null
-  br i1 %any, label %yes, label %exact
-exact:
+  if %any goto yes
   %strided = call i1 @same_words(ptr %strides, ptr %wantedstrides, i64 %rank)
   ret i1 %strided
 yes:
@@ -499,12 +462,8 @@ define internal i1 @facts(ptr %variant, ptr %slots) alwaysinline {
 entry:
   %facts = field ptr %variant <VARIANT_FACTS>
   %count = field i64 %variant <VARIANT_FACT_COUNT>
-  br label %each
-each:
-  %i = phi i64 [ 0, %entry ], [ %next, %judged ]
-  %fact = phi ptr [ %facts, %entry ], [ %following, %judged ]
-  %end = icmp eq i64 %i, %count
-  br i1 %end, label %yes, label %sum
+  each %i below %count over %fact in %facts by <FACT_BYTES> else yes
+  br label %sum
 sum:
   %terms = field ptr %fact <FACT_TERMS>
   %termcount = field i64 %fact <FACT_TERM_COUNT>
@@ -520,8 +479,7 @@ term:
 add:
   %factor = field i64 %at <TERM_FACTOR>
   %number = field i64 %at <TERM_PLACE>
-  %slot = getelementptr i64, ptr %slots, i64 %number
-  %value = load i64, ptr %slot
+  %value = item i64 %slots %number
   %widefactor = sext i64 %factor to i128
   %widevalue = sext i64 %value to i128
   %product = mul i128 %widefactor, %widevalue
@@ -550,11 +508,8 @@ divide:
 compare:
   %now = phi i64 [ %one, %sign ], [ %left, %divide ]
   %same = icmp eq i64 %now, %expected
-  br i1 %same, label %judged, label %no
-judged:
-  %next = add i64 %i, 1
-  %following = getelementptr i8, ptr %fact, i64 <FACT_BYTES>
-  br label %each
+  unless %same goto no
+  again
 yes:
   ret i1 true
 no:

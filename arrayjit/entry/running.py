@@ -17,8 +17,7 @@ entry:
   %numbers = alloca [2 x i64], i64 %count
   %owns = field i64 %variant <VARIANT_OWNS>
   %borrows = icmp eq i64 %owns, 0
-  br i1 %borrows, label %make, label %own
-own:
+  if %borrows goto make
   call void @own(ptr %variant, ptr %values, i1 true)
   br label %make
 make:
@@ -52,8 +51,7 @@ build:
   br label %end
 end:
   %result = phi ptr [ null, %unmade ], [ %raised, %failed ], [ %object, %single ], [ %built, %build ]
-  br i1 %borrows, label %done, label %disown
-disown:
+  if %borrows goto done
   call void @own(ptr %variant, ptr %values, i1 false)
   br label %done
 done:
@@ -65,45 +63,29 @@ define internal void @own(ptr %variant, ptr %values, i1 %begin) {
 entry:
   %steps = field ptr %variant <VARIANT_STEPS>
   %count = field i64 %variant <VARIANT_STEP_COUNT>
-  br label %each
-each:
-  %i = phi i64 [ 0, %entry ], [ %next, %advance ]
-  %step = phi ptr [ %steps, %entry ], [ %following, %advance ]
-  %end = icmp eq i64 %i, %count
-  br i1 %end, label %done, label %look
-look:
+  each %i below %count over %step in %steps by <STEP_BYTES> else done
   %owned = field i64 %step <STEP_OWNED>
   %value = item ptr %values %i
   %not = icmp eq i64 %owned, 0
-  br i1 %not, label %advance, label %change
-change:
-  br i1 %begin, label %more, label %less
-more:
+  if %not goto advance
+  unless %begin goto less
   call void @Py_IncRef(ptr %value)
   br label %advance
 less:
   call void @Py_DecRef(ptr %value)
   br label %advance
 advance:
-  %next = add i64 %i, 1
-  %following = getelementptr i8, ptr %step, i64 <STEP_BYTES>
-  br label %each
+  again
 done:
   ret void
 }
 
 define internal void @drop(ptr %objects, i64 %count) {
 entry:
-  br label %each
-each:
-  %i = phi i64 [ 0, %entry ], [ %next, %body ]
-  %end = icmp eq i64 %i, %count
-  br i1 %end, label %done, label %body
-body:
+  each %i below %count else done
   %object = item ptr %objects %i
   call void @Py_DecRef(ptr %object)
-  %next = add i64 %i, 1
-  br label %each
+  again
 done:
   ret void
 }
@@ -115,13 +97,7 @@ entry:
   %shape = alloca [<MOST_RANK> x i64]
   %rows = field ptr %variant <VARIANT_FRESH>
   %count = field i64 %variant <VARIANT_FRESH_COUNT>
-  br label %each
-each:
-  %i = phi i64 [ 0, %entry ], [ %next, %made ]
-  %fresh = phi ptr [ %rows, %entry ], [ %following, %made ]
-  %end = icmp eq i64 %i, %count
-  br i1 %end, label %yes, label %one
-one:
+  each %i below %count over %fresh in %rows by <FRESH_BYTES> else yes
   %place = getelementptr ptr, ptr %objects, i64 %i
   %descr = field ptr %fresh <FRESH_DESCR>
   %isnumber = icmp eq ptr %descr, null
@@ -164,11 +140,8 @@ filled:
 made:
   %memory = phi ptr [ %slot, %number ], [ %data, %filled ]
   %param = field i64 %fresh <FRESH_PARAM>
-  %pointer = getelementptr ptr, ptr %pointers, i64 %param
-  store ptr %memory, ptr %pointer
-  %next = add i64 %i, 1
-  %following = getelementptr i8, ptr %fresh, i64 <FRESH_BYTES>
-  br label %each
+  put ptr %memory in item %pointers %param
+  again
 no:
   call void @drop(ptr %objects, i64 %i)
   ret i1 false
@@ -185,20 +158,11 @@ entry:
   call void @copied(ptr %shape, ptr %fixed, i64 %wide)
   %rows = field ptr %fresh <FRESH_OPEN>
   %count = field i64 %fresh <FRESH_OPEN_COUNT>
-  br label %each
-each:
-  %i = phi i64 [ 0, %entry ], [ %next, %one ]
-  %open = phi ptr [ %rows, %entry ], [ %following, %one ]
-  %end = icmp eq i64 %i, %count
-  br i1 %end, label %done, label %one
-one:
+  each %i below %count over %open in %rows by <OPEN_BYTES> else done
   %extent = call i64 @reckoned(ptr %open, ptr %pointers)
   %axis = field i64 %open <OPEN_AXIS>
-  %along = getelementptr i64, ptr %shape, i64 %axis
-  store i64 %extent, ptr %along
-  %next = add i64 %i, 1
-  %following = getelementptr i8, ptr %open, i64 <OPEN_BYTES>
-  br label %each
+  put i64 %extent in item %shape %axis
+  again
 done:
   ret void
 }
@@ -210,25 +174,14 @@ entry:
   %maker = field ptr %fresh <FRESH_MAKER>
   %rows = field ptr %fresh <FRESH_OPEN>
   %count = field i64 %fresh <FRESH_OPEN_COUNT>
-  br label %each
-each:
-  %i = phi i64 [ 0, %entry ], [ %next, %known ]
-  %open = phi ptr [ %rows, %entry ], [ %following, %known ]
-  %end = icmp eq i64 %i, %count
-  br i1 %end, label %ask, label %one
-one:
+  each %i below %count over %open in %rows by <OPEN_BYTES> else ask
   %axis = field i64 %open <OPEN_AXIS>
-  %along = getelementptr i64, ptr %shape, i64 %axis
-  %extent = load i64, ptr %along
+  %extent = item i64 %shape %axis
   %number = call ptr @PyLong_FromLongLong(i64 %extent)
   %none = icmp eq ptr %number, null
-  br i1 %none, label %no, label %known
-known:
-  %place = getelementptr ptr, ptr %told, i64 %i
-  store ptr %number, ptr %place
-  %next = add i64 %i, 1
-  %following = getelementptr i8, ptr %open, i64 <OPEN_BYTES>
-  br label %each
+  if %none goto no
+  put ptr %number in item %told %i
+  again
 ask:
   %new = call ptr @PyObject_Vectorcall(ptr %maker, ptr %told, i64 %count, ptr null)
   call void @drop(ptr %told, i64 %count)
@@ -297,8 +250,7 @@ define internal ptr @raise(ptr %variant, i32 %status) {
   %wide = sext i32 %status to i64
   %number = call ptr @PyLong_FromLongLong(i64 %wide)
   %none = icmp eq ptr %number, null
-  br i1 %none, label %done, label %call
-call:
+  if %none goto done
   %arguments = alloca ptr
   store ptr %number, ptr %arguments
   %result = call ptr @PyObject_Vectorcall(ptr %failed, ptr %arguments, i64 1, ptr null)
@@ -320,8 +272,7 @@ each:
   %step = phi ptr [ %steps, %entry ], [ %following, %push ]
   %height = phi i64 [ 0, %entry ], [ %above, %push ]
   %end = icmp eq i64 %i, %count
-  br i1 %end, label %done, label %one
-done:
+  unless %end goto one
   %result = load ptr, ptr %stack
   ret ptr %result
 one:
@@ -423,10 +374,8 @@ new:
 push:
   %top = phi ptr [ %object, %known ], [ %fresh, %new ], [ %container, %made ]
   %at = phi i64 [ %height, %known ], [ %height, %new ], [ %rest, %made ]
-  %place = getelementptr ptr, ptr %stack, i64 %at
-  store ptr %top, ptr %place
-  %seen = getelementptr ptr, ptr %all, i64 %i
-  store ptr %top, ptr %seen
+  put ptr %top in item %stack %at
+  put ptr %top in item %all %i
   %above = add i64 %at, 1
   %next = add i64 %i, 1
   %following = getelementptr i8, ptr %step, i64 <BUILD_BYTES>
@@ -443,20 +392,14 @@ entry:
   %items = getelementptr i8, ptr %keys, i64 <TUPLE_ITEMS>
   %new = call ptr @PyDict_New()
   %none = icmp eq ptr %new, null
-  br i1 %none, label %no, label %each
-each:
-  %i = phi i64 [ 0, %entry ], [ %next, %set ]
-  %end = icmp eq i64 %i, %count
-  br i1 %end, label %done, label %one
-one:
+  if %none goto no
+  each %i below %count else done
   %key = item ptr %items %i
   %value = item ptr %parts %i
   %status = call i32 @PyDict_SetItem(ptr %new, ptr %key, ptr %value)
   %fine = icmp eq i32 %status, 0
-  br i1 %fine, label %set, label %drop
-set:
-  %next = add i64 %i, 1
-  br label %each
+  unless %fine goto drop
+  again
 drop:
   call void @Py_DecRef(ptr %new)
   br label %no
@@ -473,13 +416,11 @@ define internal ptr @view(ptr %step, ptr %whole) {
   %extents = field ptr %view <VIEW_EXTENTS>
   %new = call ptr @cells(ptr %step, ptr %extents, ptr %whole)
   %none = icmp eq ptr %new, null
-  br i1 %none, label %no, label %own
-own:
+  if %none goto no
   call void @Py_IncRef(ptr %whole)
   %status = call i32 @PyArray_SetBaseObject(ptr %new, ptr %whole)
   %fine = icmp eq i32 %status, 0
-  br i1 %fine, label %yes, label %drop
-yes:
+  unless %fine goto drop
   ret ptr %new
 drop:
   call void @Py_DecRef(ptr %new)
@@ -495,12 +436,8 @@ entry:
   %rows = field ptr %view <VIEW_EXTENTS>
   %rank = field i64 %view <VIEW_RANK>
   %extents = alloca i64, i64 %rank
-  br label %each
-each:
-  %i = phi i64 [ 0, %entry ], [ %next, %known ]
-  %extent = phi ptr [ %rows, %entry ], [ %following, %known ]
-  %end = icmp eq i64 %i, %rank
-  br i1 %end, label %make, label %one
+  each %i below %rank over %extent in %rows by <EXTENT_BYTES> else make
+  br label %one
 one:
   %iscounted = field i64 %extent <EXTENT_COUNTED>
   %number = field i64 %extent <EXTENT_NUMBER>
@@ -512,16 +449,12 @@ count:
   br label %known
 known:
   %size = phi i64 [ %number, %one ], [ %counted, %count ]
-  %place = getelementptr i64, ptr %extents, i64 %i
-  store i64 %size, ptr %place
-  %next = add i64 %i, 1
-  %following = getelementptr i8, ptr %extent, i64 <EXTENT_BYTES>
-  br label %each
+  put i64 %size in item %extents %i
+  again
 make:
   %cells = call ptr @cells(ptr %step, ptr %extents, ptr %whole)
   %none = icmp eq ptr %cells, null
-  br i1 %none, label %no, label %copy
-copy:
+  if %none goto no
   %new = call ptr @PyArray_NewCopy(ptr %cells, i32 0)
   call void @Py_DecRef(ptr %cells)
   ret ptr %new
@@ -562,8 +495,7 @@ float:
   ret ptr %newfloat
 complex:
   %first = load double, ptr %slot
-  %second = getelementptr double, ptr %slot, i64 1
-  %last = load double, ptr %second
+  %last = item double %slot 1
   %newcomplex = call ptr @PyComplex_FromDoubles(double %first, double %last)
   ret ptr %newcomplex
 int:

@@ -41,10 +41,8 @@ define internal void @leave_core(ptr %pool, ptr %worker) {
 ; Those who sleep leave the caller the core on which it is by now. It has the lock.
 define internal void @leave_cores(ptr %pool) {
 entry:
-  %home = getelementptr i8, ptr %pool, i64 <HOME>
-  %here = load i32, ptr %home
-  %workers = getelementptr i8, ptr %pool, i64 <WORKERS>
-  %count = load i64, ptr %workers
+  %here = field i32 %pool <HOME>
+  %count = field i64 %pool <WORKERS>
   br label %each
 each:
   %i = phi i64 [ 0, %entry ], [ %next, %look ], [ %next, %move ]
@@ -77,8 +75,7 @@ define internal i32 @forgive(ptr %worker) {
 define internal void @return(ptr %worker, i32 %core) {
 entry:
   %any = icmp ne i32 %core, 0
-  br i1 %any, label %back, label %leave
-back:
+  unless %any goto leave
   call void @allow(ptr %worker, i32 %core, i32 0)
   br label %leave
 leave:
@@ -94,8 +91,7 @@ entry:
   %core = call i32 @sched_getcpu()
   %here = add i32 %core, 1
   %same = icmp eq i32 %here, %theirs
-  br i1 %same, label %go, label %leave
-go:
+  unless %same goto leave
   call void @leave_core(ptr %pool, ptr %worker)
   %lock = getelementptr i8, ptr %pool, i64 <LOCK>
   %r1 = call i32 @pthread_mutex_lock(ptr %lock)
@@ -111,18 +107,15 @@ leave:
 define internal void @allow(ptr %worker, i32 %allowed, i32 %forbidden) {
 entry:
   %set = alloca [<WORDS> x i64], align 16
-  %place = getelementptr i8, ptr %worker, i64 <THREAD>
-  %thread = load i64, ptr %place
+  %thread = field i64 %worker <THREAD>
   %r1 = call i32 @pthread_getaffinity_np(i64 %thread, i64 <SET>, ptr %set)
   %known = icmp eq i32 %r1, 0
-  br i1 %known, label %change, label %leave
-change:
+  unless %known goto leave
   %n = call i1 @flip(ptr %set, i32 %allowed, i1 true)
   %was = call i1 @flip(ptr %set, i32 %forbidden, i1 false)
   %r2 = call i32 @pthread_setaffinity_np(i64 %thread, i64 <SET>, ptr %set)
   %done = icmp eq i32 %r2, 0
-  br i1 %done, label %note, label %leave
-note:
+  unless %done goto leave
   %now = select i1 %was, i32 %forbidden, i32 0
   %place1 = getelementptr i8, ptr %worker, i64 <FORBIDDEN>
   store atomic i32 %now, ptr %place1 monotonic, align 4
@@ -136,8 +129,7 @@ define internal i1 @flip(ptr %set, i32 %core, i1 %in) {
 entry:
   %from_zero = sub i32 %core, 1
   %known = icmp ult i32 %from_zero, <CORES>
-  br i1 %known, label %look, label %no
-look:
+  unless %known goto no
   %number = zext i32 %from_zero to i64
   %index = udiv i64 %number, 64
   %word = getelementptr i64, ptr %set, i64 %index
@@ -147,8 +139,7 @@ look:
   %old = and i64 %before, %bit
   %was_in = icmp ne i64 %old, 0
   %changes = icmp ne i1 %was_in, %in
-  br i1 %changes, label %change, label %no
-change:
+  unless %changes goto no
   %after = xor i64 %before, %bit
   store i64 %after, ptr %word
   ret i1 true

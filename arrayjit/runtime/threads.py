@@ -22,6 +22,7 @@ from weakref import finalize, ref
 
 from . import cores
 from .machine_code import loaded, process_address
+from .words import spelled_out
 
 __all__ = ["ThreadPool"]
 
@@ -144,7 +145,7 @@ def _native() -> _Native:
 
 
 def _text() -> str:
-    values = {
+    values: dict[str, int | str] = {
         **_FIELDS,
         **_MEMBER,
         "PAUSE": _PAUSES.get(platform.machine(), ""),
@@ -158,10 +159,7 @@ def _text() -> str:
         "SET": cores.CORES // 8,
         "WORDS": cores.CORES // 64,
     }
-    text = _TEXT + cores.TEXT
-    for name, value in values.items():
-        text = text.replace(f"<{name}>", str(value))
-    return text
+    return spelled_out(_TEXT + cores.TEXT, values)
 
 
 _TEXT = """
@@ -186,8 +184,7 @@ declare void @llvm.aarch64.hint(i32)
 ; A pool without workers, of zeroed memory.
 define void @pool.start(ptr %pool, i64 %count) {
   store ptr @run, ptr %pool
-  %threads = getelementptr i8, ptr %pool, i64 <THREADS>
-  store i64 %count, ptr %threads
+  put i64 %count in field %pool <THREADS>
   %lock = getelementptr i8, ptr %pool, i64 <LOCK>
   %news = getelementptr i8, ptr %pool, i64 <NEWS>
   %r1 = call i32 @pthread_mutex_init(ptr %lock, ptr null)
@@ -200,20 +197,17 @@ define void @pool.stop(ptr %pool) {
 entry:
   %taken = getelementptr i8, ptr %pool, i64 <TAKEN>
   %ended = getelementptr i8, ptr %pool, i64 <ENDED>
-  %workers = getelementptr i8, ptr %pool, i64 <WORKERS>
-  %scratch = getelementptr i8, ptr %pool, i64 <SCRATCH>
   br label %take
 take:
   %claim = cmpxchg ptr %taken, i32 0, i32 1 seq_cst seq_cst
   %mine = extractvalue { i32, i1 } %claim, 1
-  br i1 %mine, label %end, label %wait
-wait:
+  if %mine goto end
   %r = call i32 @sched_yield()
   br label %take
 end:
   store atomic i32 1, ptr %ended seq_cst, align 4
   call void @announce(ptr %pool)
-  %count = load i64, ptr %workers
+  %count = field i64 %pool <WORKERS>
   br label %each
 each:
   %i = phi i64 [ 0, %end ], [ %next, %join ]
@@ -222,12 +216,11 @@ each:
 join:
   %next = add i64 %i, 1
   %worker = call ptr @member(ptr %pool, i64 %next)
-  %place = getelementptr i8, ptr %worker, i64 <THREAD>
-  %thread = load i64, ptr %place
+  %thread = field i64 %worker <THREAD>
   %j = call i32 @pthread_join(i64 %thread, ptr null)
   br label %each
 finish:
-  %memory = load ptr, ptr %scratch
+  %memory = field ptr %pool <SCRATCH>
   call void @free(ptr %memory)
   ret void
 }
@@ -247,8 +240,7 @@ entry:
   %old = atomicrmw add ptr %round, i32 1 seq_cst
   %asleep = load atomic i32, ptr %sleepers seq_cst, align 4
   %any = icmp ne i32 %asleep, 0
-  br i1 %any, label %wake, label %leave
-wake:
+  unless %any goto leave
   %lock = getelementptr i8, ptr %pool, i64 <LOCK>
   %news = getelementptr i8, ptr %pool, i64 <NEWS>
   %r1 = call i32 @pthread_mutex_lock(ptr %lock)
@@ -265,27 +257,23 @@ define internal void @recruit(ptr %pool, i64 %count) {
 entry:
   %all = alloca [<LINE> x i8], align 16
   %before = alloca [<LINE> x i8], align 16
-  %workers = getelementptr i8, ptr %pool, i64 <WORKERS>
   %r1 = call i32 @sigfillset(ptr %all)
   %r2 = call i32 @pthread_sigmask(i32 <SETMASK>, ptr %all, ptr %before)
   br label %each
 each:
   %i = phi i64 [ 0, %entry ], [ %next, %made ]
   %more = icmp ult i64 %i, %count
-  br i1 %more, label %make, label %leave
-make:
+  unless %more goto leave
   %next = add i64 %i, 1
   %worker = call ptr @member(ptr %pool, i64 %next)
-  %place = getelementptr i8, ptr %worker, i64 <POOL>
-  %number = getelementptr i8, ptr %worker, i64 <NUMBER>
   %thread = getelementptr i8, ptr %worker, i64 <THREAD>
-  store ptr %pool, ptr %place
-  store i64 %next, ptr %number
+  put ptr %pool in field %worker <POOL>
+  put i64 %next in field %worker <NUMBER>
   %failed = call i32 @pthread_create(ptr %thread, ptr null, ptr @work, ptr %worker)
   %works = icmp eq i32 %failed, 0
   br i1 %works, label %made, label %leave
 made:
-  store i64 %next, ptr %workers
+  put i64 %next in field %pool <WORKERS>
   br label %each
 leave:
   %r3 = call i32 @pthread_sigmask(i32 <SETMASK>, ptr %before, ptr null)
@@ -295,10 +283,8 @@ leave:
 ; What a worker does until the end.
 define internal ptr @work(ptr %worker) {
 entry:
-  %home = getelementptr i8, ptr %worker, i64 <POOL>
-  %pool = load ptr, ptr %home
-  %place = getelementptr i8, ptr %worker, i64 <NUMBER>
-  %number = load i64, ptr %place
+  %pool = field ptr %worker <POOL>
+  %number = field i64 %worker <NUMBER>
   %done = getelementptr i8, ptr %pool, i64 <DONE>
   %round = getelementptr i8, ptr %pool, i64 <ROUND>
   %sleepers = getelementptr i8, ptr %pool, i64 <SLEEPERS>
@@ -322,8 +308,7 @@ look:
   %n = phi i64 [ 0, %help ], [ 0, %report ], [ %n1, %pause ], [ %n1, %yield ]
   %now = load atomic i32, ptr %round acquire, align 4
   %new = icmp ne i32 %now, %seen
-  br i1 %new, label %turn, label %again
-again:
+  if %new goto turn
   %patient = icmp ult i64 %n, <SPINS>
   br i1 %patient, label %pause, label %sleep
 pause:
@@ -344,8 +329,7 @@ sleep:
 still:
   %then = load atomic i32, ptr %round seq_cst, align 4
   %same = icmp eq i32 %then, %seen
-  br i1 %same, label %doze, label %awake
-doze:
+  unless %same goto awake
   %r2 = call i32 @pthread_cond_wait(ptr %news, ptr %lock)
   br label %still
 awake:
@@ -363,14 +347,7 @@ leave:
 ; A worker has scratch memory by its number, the caller brings its own.
 define internal i64 @claim(ptr %pool, ptr %own, i64 %number) {
 entry:
-  %f0 = getelementptr i8, ptr %pool, i64 <THREADS>
-  %f1 = getelementptr i8, ptr %pool, i64 <BODY>
-  %f2 = getelementptr i8, ptr %pool, i64 <CONTEXT>
-  %f3 = getelementptr i8, ptr %pool, i64 <TRIPS>
-  %f4 = getelementptr i8, ptr %pool, i64 <CHUNKS>
-  %f5 = getelementptr i8, ptr %pool, i64 <SCRATCH>
-  %f6 = getelementptr i8, ptr %pool, i64 <SHARE>
-  %threads = load i64, ptr %f0
+  %threads = field i64 %pool <THREADS>
   %is_caller = icmp eq i64 %number, 0
   br label %visit
 visit:
@@ -399,12 +376,12 @@ try:
   %mine = extractvalue { i64, i1 } %swap, 1
   br i1 %mine, label %run, label %look
 run:
-  %body = load ptr, ptr %f1
-  %context = load ptr, ptr %f2
-  %trips = load i64, ptr %f3
-  %chunks = load i64, ptr %f4
-  %scratch = load ptr, ptr %f5
-  %share = load i64, ptr %f6
+  %body = field ptr %pool <BODY>
+  %context = field ptr %pool <CONTEXT>
+  %trips = field i64 %pool <TRIPS>
+  %chunks = field i64 %pool <CHUNKS>
+  %scratch = field ptr %pool <SCRATCH>
+  %share = field i64 %pool <SHARE>
   %first = call i64 @part(i64 %trips, i64 %chunk, i64 %chunks)
   %chunk1 = add i64 %chunk, 1
   %last = call i64 @part(i64 %trips, i64 %chunk1, i64 %chunks)
@@ -433,8 +410,7 @@ entry:
   %share = getelementptr i8, ptr %pool, i64 <SHARE>
   %have = load i64, ptr %share
   %enough = icmp ule i64 %bytes, %have
-  br i1 %enough, label %yes, label %grow
-grow:
+  if %enough goto yes
   %old = load ptr, ptr %scratch
   call void @free(ptr %old)
   store ptr null, ptr %scratch
@@ -442,8 +418,7 @@ grow:
   %size = mul i64 %workers, %bytes
   %failed = call i32 @posix_memalign(ptr %scratch, i64 <LINE>, i64 %size)
   %works = icmp eq i32 %failed, 0
-  br i1 %works, label %keep, label %no
-keep:
+  unless %works goto no
   store i64 %bytes, ptr %share
   br label %yes
 yes:
@@ -464,8 +439,7 @@ entry:
   %some = icmp ult i64 %count, %workers
   %unknown = icmp eq i64 %grain, 1
   %anyway = or i1 %some, %unknown
-  br i1 %anyway, label %yes, label %weigh
-weigh:
+  if %anyway goto yes
   %grains = udiv i64 %trips, %grain
   %before = load i64, ptr %missed
   %sum = add i64 %before, %grains
@@ -489,14 +463,11 @@ alone:
   call void %body(ptr %context, i64 0, i64 %trips, ptr %own)
   ret void
 staff:
-  %f0 = getelementptr i8, ptr %pool, i64 <THREADS>
-  %threads = load i64, ptr %f0
+  %threads = field i64 %pool <THREADS>
   %wanted = sub i64 %threads, 1
-  %workers = getelementptr i8, ptr %pool, i64 <WORKERS>
-  %present = load i64, ptr %workers
+  %present = field i64 %pool <WORKERS>
   %none = icmp eq i64 %present, 0
-  br i1 %none, label %hire, label %check
-hire:
+  unless %none goto check
   call void @recruit(ptr %pool, i64 %wanted)
   br label %equip
 check:
@@ -517,15 +488,11 @@ share:
   %even = sub i64 %parts, %over
   %few = icmp eq i64 %even, 0
   %chunks = select i1 %few, i64 %parts, i64 %even
-  %f1 = getelementptr i8, ptr %pool, i64 <BODY>
-  %f2 = getelementptr i8, ptr %pool, i64 <CONTEXT>
-  %f3 = getelementptr i8, ptr %pool, i64 <TRIPS>
-  %f4 = getelementptr i8, ptr %pool, i64 <CHUNKS>
   %done = getelementptr i8, ptr %pool, i64 <DONE>
-  store ptr %body, ptr %f1
-  store ptr %context, ptr %f2
-  store i64 %trips, ptr %f3
-  store i64 %chunks, ptr %f4
+  put ptr %body in field %pool <BODY>
+  put ptr %context in field %pool <CONTEXT>
+  put i64 %trips in field %pool <TRIPS>
+  put i64 %chunks in field %pool <CHUNKS>
   store atomic i64 0, ptr %done monotonic, align 8
   br label %deal
 deal:
