@@ -109,24 +109,15 @@ def chosen(condition: Term, then: Pair, otherwise: Pair) -> Pair:
     return where(condition, then[0], otherwise[0]), where(condition, then[1], otherwise[1])
 
 
-def greatest(a: Pair, b: Pair) -> Pair:
-    """NumPy's maximum: the first that is NaN, or the greater one."""
-    return chosen(ordered("greater", "greater_equal")(a, b) | _is_nan(a), a, b)
+def extreme(strict: str, among_numbers: bool) -> Callable[[Pair, Pair], Pair]:
+    """The one for which a comparison holds. With a NaN it is the first of those, or `among_numbers` the other
+    one."""
 
+    def apply(a: Pair, b: Pair) -> Pair:
+        is_lost = _is_nan(b if among_numbers else a)
+        return chosen(ordered(strict, f"{strict}_equal")(a, b) | is_lost, a, b)
 
-def greatest_number(a: Pair, b: Pair) -> Pair:
-    """NumPy's fmax."""
-    return chosen(ordered("greater", "greater_equal")(a, b) | _is_nan(b), a, b)
-
-
-def least(a: Pair, b: Pair) -> Pair:
-    """NumPy's minimum."""
-    return chosen(ordered("less", "less_equal")(a, b) | _is_nan(a), a, b)
-
-
-def least_number(a: Pair, b: Pair) -> Pair:
-    """NumPy's fmin."""
-    return chosen(ordered("less", "less_equal")(a, b) | _is_nan(b), a, b)
+    return apply
 
 
 def _is_nan(z: Pair) -> Term:
@@ -495,10 +486,10 @@ PARTS: Mapping[str, Callable[..., Any]] = {
     "less_equal": ordered("less", "less_equal"),
     "greater": ordered("greater", "greater"),
     "greater_equal": ordered("greater", "greater_equal"),
-    "maximum": greatest,
-    "minimum": least,
-    "fmax": greatest_number,
-    "fmin": least_number,
+    "maximum": extreme("greater", False),
+    "minimum": extreme("less", False),
+    "fmax": extreme("greater", True),
+    "fmin": extreme("less", True),
     "where": chosen,
     "multiply": multiply,
     "square": square,

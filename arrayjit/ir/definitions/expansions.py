@@ -161,34 +161,24 @@ def _bounded(name: str, x: Term, y: Term) -> Term | None:
     return where(y.op(name if bound or x.dtype is F16 else f"{name}_equal", x), y, x)
 
 
-@definition
-def maximum(x: Term, y: Term) -> Term:
-    bounded = _bounded("greater", x, y)
-    if bounded is not None:
-        return bounded
-    larger = _pick("greater", x, y)
-    return where(x != x, x, larger) if x.dtype.is_float else larger
+def _extreme(name: str, among_numbers: bool) -> Callable[..., Any]:
+    """The one for which a comparison holds. With a NaN it is NaN, or `among_numbers` the other one."""
+
+    @definition
+    def extreme(x: Term, y: Term) -> Term:
+        bounded = None if among_numbers else _bounded(name, x, y)
+        if bounded is not None:
+            return bounded
+        picked = _pick(name, x, y)
+        if not x.dtype.is_float:
+            return picked
+        return where(y != y if among_numbers else x != x, x, picked)
+
+    return extreme
 
 
-@definition
-def minimum(x: Term, y: Term) -> Term:
-    bounded = _bounded("less", x, y)
-    if bounded is not None:
-        return bounded
-    smaller = _pick("less", x, y)
-    return where(x != x, x, smaller) if x.dtype.is_float else smaller
-
-
-@definition
-def fmax(x: Term, y: Term) -> Term:
-    larger = _pick("greater", x, y)
-    return where(y != y, x, larger) if x.dtype.is_float else larger
-
-
-@definition
-def fmin(x: Term, y: Term) -> Term:
-    smaller = _pick("less", x, y)
-    return where(y != y, x, smaller) if x.dtype.is_float else smaller
+maximum, minimum = _extreme("greater", False), _extreme("less", False)
+fmax, fmin = _extreme("greater", True), _extreme("less", True)
 
 
 @definition

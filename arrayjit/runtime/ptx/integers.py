@@ -24,26 +24,23 @@ __all__ = [
     "subtract",
 ]
 
+Carrying = Callable[[Array, Array, Array], tuple[Array, Array]]
+
 _U32 = np.uint64(32)
 _LOW = np.uint64(0xFFFF_FFFF)
 
 
-def add(site: Site) -> Action:
-    """`add`, `add.cc`, `addc`, `addc.cc`, `add.sat.s32`."""
-    if site.has("sat"):
-        return elementwise(site, lambda x, y: _clamped(x.astype(np.int64) + y), ["s32", "s32"])
-    if site.has("cc") or site.instruction.opcode == "addc":
-        return _with_carry(site, (site.read(1, _plain(site)), site.read(2, _plain(site))), _sum)
-    return elementwise(site, np.add, [site.type] * 2)
+def _summing(function: Callable[[Array, Array], Array], carrying: Carrying) -> Maker:
+    """`add`, `add.cc`, `addc`, `addc.cc`, `add.sat.s32`, or the same of `sub`."""
 
+    def action(site: Site) -> Action:
+        if site.has("sat"):
+            return elementwise(site, lambda x, y: _clamped(function(x.astype(np.int64), y)), ["s32", "s32"])
+        if site.has("cc") or site.instruction.opcode.endswith("c"):
+            return _with_carry(site, (site.read(1, _plain(site)), site.read(2, _plain(site))), carrying)
+        return elementwise(site, function, [site.type] * 2)
 
-def subtract(site: Site) -> Action:
-    """`sub`, `sub.cc`, `subc`, `subc.cc`, `sub.sat.s32`."""
-    if site.has("sat"):
-        return elementwise(site, lambda x, y: _clamped(x.astype(np.int64) - y), ["s32", "s32"])
-    if site.has("cc") or site.instruction.opcode == "subc":
-        return _with_carry(site, (site.read(1, _plain(site)), site.read(2, _plain(site))), _difference)
-    return elementwise(site, np.subtract, [site.type] * 2)
+    return action
 
 
 def _plain(site: Site) -> str:
@@ -61,10 +58,13 @@ def _difference(x: Array, y: Array, borrow: Array) -> tuple[Array, Array]:
     return part - borrow, (x < y) | (part < borrow)
 
 
+add, subtract = _summing(np.add, _sum), _summing(np.subtract, _difference)
+
+
 def _with_carry(
     site: Site,
     operands: tuple[Callable[[Threads], Array], Callable[[Threads], Array]],
-    function: Callable[[Array, Array, Array], tuple[Array, Array]],
+    function: Carrying,
 ) -> Action:
     """Opcodes that end in c take the carry; `.cc` leaves one."""
     first, second = operands

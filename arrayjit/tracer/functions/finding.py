@@ -47,10 +47,6 @@ _MOST_COMPARED = 100
 _MOST_BYTES_COMPARED = 240
 """Those of integers that it compares with in the time in which it looks one up in a table."""
 
-_MANY, _VALUES_FOR_EACH = 4000, 4
-"""So many values, and so many for each sorted cell, take 0.3 of the time if they are sorted; if not, finding
-that out costs nothing that can be measured."""
-
 _MANY, _PLACES_FOR_EACH = 4000, 4
 """So many places, and so many for each that is known, take 0.3 to 0.7 of the time if they are sorted; if they
 are not, finding that out takes 0.03 more at most."""
