@@ -17,7 +17,7 @@ from ...errors import DTypeError, ShapeError, UserError
 from ..record.registry import AnyCallable, creates, implements
 from ..record.trace import current_trace
 from ..values.array import SymbolicArray, describe
-from .operands import AxisError
+from .operands import AxisError, no_axis
 
 __all__ = ["adopted", "numpy_program"]
 
@@ -34,6 +34,7 @@ _ADOPTED: tuple[Any, ...] = (
     np.column_stack,
     np.common_type,
     np.corrcoef,
+    np.diff,
     np.dsplit,
     np.dstack,
     np.extract,
@@ -105,6 +106,8 @@ def adopted(code: Callable[..., Any]) -> AnyCallable:
         except Exception as error:
             if type(error) not in _MISTAKES or not _is_numpys(error):
                 raise
+            if isinstance(error, np.exceptions.AxisError) and error.ndim is not None:
+                raise no_axis(str(error), error.ndim) from None
             given = tuple(describe(each) for each in args if type(each) is SymbolicArray)
             raise _MISTAKES[type(error)](str(error), details=given) from None
 

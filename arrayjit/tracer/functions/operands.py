@@ -35,6 +35,7 @@ __all__ = [
     "is_true",
     "kind_of",
     "named_dtype",
+    "no_axis",
     "only_axis",
     "put_back",
     "reduced_axes",
@@ -82,11 +83,13 @@ def axis_of(axis: Any, ndim: int, name: str = "axis") -> int:
     """One axis, counted from the front."""
     number = operator.index(axis)
     if not -ndim <= number < ndim:
-        raise AxisError(
-            f"{name} {number} is out of bounds for array of dimension {ndim}",
-            fix=f"use an axis from {-ndim} to {ndim - 1}" if ndim else "use axis=None",
-        )
+        raise no_axis(f"{name} {number} is out of bounds for array of dimension {ndim}", ndim)
     return number % ndim
+
+
+def no_axis(words: str, ndim: int) -> AxisError:
+    """The exception where an array has only so many axes."""
+    return AxisError(words, fix=f"use an axis from {-ndim} to {ndim - 1}" if ndim else "use axis=None")
 
 
 def axes_of(axis: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Scans along one axis: `cumsum`, `cumprod`, `ufunc.accumulate`, and differences of neighbours.
+"""Scans along one axis: `cumsum`, `cumprod`, `ufunc.accumulate`, and `ediff1d`.
 
 A scan is a loop over the axis in which each cell is combined with the one before, as NumPy does.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DTypeError, ShapeError, UnsupportedError
+from ...errors import DTypeError, UnsupportedError
 from ...ir.conditions import both, either, opposite
 from ...ir.dtype import BOOL, I64, DType
 from ...ir.expr import Apply, Expr, Index
@@ -30,10 +30,10 @@ from .operands import alone, axis_of, deliver, only_axis
 from .positions import argmax, argmin
 from .reductions import computing_dtype, reduce_array
 from .reshaping import flat
-from .shaping import broadcast_to, permuted
+from .shaping import permuted
 from .statistics import without_nan
 
-__all__ = ["cumprod", "cumsum", "diff"]
+__all__ = ["cumprod", "cumsum"]
 
 _DECIDED = dict.fromkeys(map(op, ("logical_or", "bitwise_or", "maximum", "fmax", "add")), True)
 _DECIDED |= dict.fromkeys(map(op, ("logical_and", "bitwise_and", "minimum", "fmin", "multiply")), False)
@@ -160,39 +160,6 @@ def _scan_row(operation: Op, array: SymbolicArray, whole: View, outer: tuple[Aff
             lambda position: Apply(operation, (before.load(position), cell(position, here)), kind),
             regroup=is_open,
         )
-
-
-@implements(np.diff)
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, append: Any = np._NoValue) -> Any:
-    array = as_array(a)
-    if n == 0:
-        return array
-    if array.ndim == 0:
-        raise ShapeError("diff requires input that is at least one dimensional", fix="pass an array")
-    if n < 0:
-        raise ShapeError(f"order must be non-negative but got {n!r}", fix="use n >= 0")
-    along = axis_of(axis, array.ndim)
-    parts = [_edge(array, along, prepend), array, _edge(array, along, append)]
-    given = [part for part in parts if part is not None]
-    if len(given) > 1:
-        array = concatenate(given, along)
-    operation = op("not_equal") if array.element_type is BOOL else op("subtract")
-    ahead = (*[slice(None)] * along, slice(1, None))
-    behind = (*[slice(None)] * along, slice(None, -1))
-    for _ in range(n):
-        array = elementwise(operation, getitem(array, ahead), getitem(array, behind))
-    return array
-
-
-def _edge(array: SymbolicArray, axis: int, values: Any) -> SymbolicArray | None:
-    """`prepend` or `append`: a number stands for one slab of it."""
-    if values is np._NoValue:
-        return None
-    edge = as_array(values)
-    if edge.ndim:
-        return edge
-    extents = array.cells.shape
-    return broadcast_to(edge, (*extents[:axis], ONE, *extents[axis + 1 :]))
 
 
 @implements(np.ediff1d)
