@@ -31,7 +31,7 @@ from ..values.integer import python_int
 from ..values.layout import is_laid_out
 from ..values.numbers import as_affine
 from .creation import arange
-from .operands import refuse, require_integers, shape_of
+from .operands import refuse, require_between, require_integers, shape_of
 from .putting import put
 from .reshaping import ravel
 
@@ -206,8 +206,6 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
 def _inside(positions: SymbolicArray, extent: Affine, mode: str) -> SymbolicArray:
     if mode != "raise":
         return within(positions, extent, 0, mode)
-    for relation, limit in (("greater_equal", ZERO), ("less", extent)):
-        holds = elementwise(op(relation), positions, python_int(limit, positions.record))
-        words = f"invalid entry in coordinates array, of an axis of size {extent}"
-        positions.record.check(holds.cells.shape, holds.load, "ValueError", words)
+    words = f"invalid entry in coordinates array, of an axis of size {extent}"
+    require_between(positions, 0, python_int(extent, positions.record), words)
     return positions

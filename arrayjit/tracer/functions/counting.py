@@ -27,7 +27,7 @@ from .adopted import numpy_program
 from .creation import arange
 from .finding import searchsorted
 from .joining import stack, unwritten
-from .operands import arrays_of, common_dtype, refuse, require_cast, require_real, require_row
+from .operands import arrays_of, common_dtype, refuse, require_all, require_cast, require_real, require_row
 from .parts import parts
 from .reductions import reduce_array
 from .reshaping import flat, reshape
@@ -52,8 +52,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> SymbolicArra
         require_cast(array, np.int64, "safe")
     held = np.iinfo(np.uint8) if array.element_type is BOOL else np.iinfo(array.dtype)
     if length < 0:
-        words, fix = "'minlength' must not be negative", "give 0 or more"
-        raise ShapeError(words, fix=fix)
+        raise ShapeError("'minlength' must not be negative", fix="give 0 or more")
     is_open = length == 0
     length = held.max + 1 if is_open else length
     if is_open and held.max > _MOST_COUNTED:
@@ -64,14 +63,13 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> SymbolicArra
         )
     if array.cells.shape[0] == ZERO:
         weights = None  # NumPy does not look at them
-    added, trace = _counted(array, weights), current_trace()
-    number = cast(array, I64)
+    added, number = _counted(array, weights), cast(array, I64)
     if held.min < 0 or held.max > np.iinfo(np.int64).max:
         words = "'list' argument must have no negative elements"
-        trace.check(array.cells.shape, elementwise(op("greater_equal"), number, 0).load, "ValueError", words)
+        require_all(elementwise(op("greater_equal"), number, 0), words)
     if held.max >= length:
         words = "np.bincount in a jitted function: a number is not below minlength"
-        trace.check(array.cells.shape, elementwise(op("less"), number, length).load, "ValueError", words)
+        require_all(elementwise(op("less"), number, length), words)
     counts: SymbolicArray = _tally(number, added, length)
     return _up_to_largest(counts, number) if is_open else counts
 
@@ -192,11 +190,8 @@ def _values_of(sample: Any) -> list[SymbolicArray]:
         array, is_listed = reshape(array, (1, -1)), True
     if array.ndim > 2:
         words = "too many values to unpack (expected 2)"
-        details, fix = (
-            (describe(array),),
-            "pass a row for each sample, or a list of an array for each dimension",
-        )
-        raise ShapeError(words, details=details, fix=fix)
+        fix = "pass a row for each sample, or a list of an array for each dimension"
+        raise ShapeError(words, details=(describe(array),), fix=fix)
     rows: Any = array if is_listed else array.T
     (count,) = numbers(rows.cells.shape[:1], "the number of values that each sample has")
     return [rows[axis] for axis in builtins.range(count)]
@@ -245,8 +240,7 @@ def _equal_bins(values: Any, count: int, range: Any) -> tuple[Any, SymbolicArray
     kind = F64 if kind.is_integer else kind
     edges, step = linspace(first, last, count + 1, retstep=True, dtype=kind.numpy)
     words = f"Too many bins for data range. Cannot create {count} finite-sized bins."
-    rises = edges[1:] > edges[:-1]
-    current_trace().check(rises.cells.shape, rises.load, "ValueError", words)
+    require_all(edges[1:] > edges[:-1], words)
     inside: Any = as_array(True) if range is None else (values >= first) & (values <= last)
     exact: Any = cast(values, kind)
     share = (exact - first) / elementwise(op("subtract"), as_array(last), as_array(first))
@@ -274,7 +268,7 @@ def _outer_edges(values: SymbolicArray, range: Any) -> tuple[Any, ...]:
     least, most = as_array(first), as_array(last)
     are_finite = elementwise(op("logical_and"), *(elementwise(op("isfinite"), end) for end in (least, most)))
     holds = elementwise(op("logical_and"), are_finite, elementwise(op("less_equal"), least, most))
-    current_trace().check((), holds.load, "ValueError", words)
+    require_all(holds, words)
     if not any(type(end) in (SymbolicArray, SymbolicInt) for end in (first, last)):
         return (first - 0.5, last + 0.5) if first == last else (first, last)
     is_point = elementwise(op("equal"), least, most)
@@ -300,9 +294,7 @@ def _extremes(values: SymbolicArray) -> tuple[Any, Any]:
 def _bins_between(values: Any, edges: Any) -> tuple[Any, SymbolicArray, SymbolicArray]:
     """The bin of each value between edges (0 for others), and whether it lies in one."""
     require_row(edges, "`bins` must be 1d, when an array")
-    rises = edges[1:] >= edges[:-1]
-    words = "`bins` must increase monotonically, when an array"
-    current_trace().check(rises.cells.shape, rises.load, "ValueError", words)
+    require_all(edges[1:] >= edges[:-1], "`bins` must increase monotonically, when an array")
     after: Any = searchsorted(edges, values, "right")
     inside = (values >= edges[0]) & (values <= edges[-1])
     before_last: Any = elementwise(op("minimum"), after, python_int(edges.cells.shape[0] - 1, edges.record))

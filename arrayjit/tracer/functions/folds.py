@@ -13,14 +13,22 @@ import numpy as np
 
 from ...errors import DTypeError, ShapeError, UnsupportedError
 from ...ir.dtype import I64
-from ...ir.ops import OPS, Op, op
+from ...ir.ops import OPS, Op
 from ..record.registry import ufunc_method
-from ..record.trace import current_trace
 from ..values.array import SymbolicArray, describe
-from ..values.elementwise import as_array, cast, elementwise
+from ..values.elementwise import as_array, cast
 from ..values.extents import require_at_least
 from .adopted import numpy_program
-from .operands import deliver, is_true, only_axis, reduced_axes, refuse, require_cast, require_row
+from .operands import (
+    deliver,
+    is_true,
+    only_axis,
+    reduced_axes,
+    refuse,
+    require_between,
+    require_cast,
+    require_row,
+)
 from .reductions import computing_dtype, reduce_array
 from .shaping import insert_axes
 
@@ -108,7 +116,8 @@ def reduceat(
 @numpy_program
 def _reduced_parts(ufunc: np.ufunc, whole: Any, starts: Any, axis: int, dtype: Any) -> Any:
     rows = np.moveaxis(whole, axis, 0)
-    _require_inside(starts, len(rows), f"index out-of-bounds in {ufunc.__name__}.reduceat")
+    words = f"index out-of-bounds in {ufunc.__name__}.reduceat"
+    require_between(starts, 0, len(rows), words, "IndexError")
     ends = np.empty_like(starts)
     ends[:-1] = starts[1:]
     ends[-1:] = len(rows)
@@ -117,9 +126,3 @@ def _reduced_parts(ufunc: np.ufunc, whole: Any, starts: Any, axis: int, dtype: A
     for part in range(len(starts)):
         result[part] = ufunc.reduce(rows[starts[part] : ends[part]], dtype=dtype, initial=None)
     return np.moveaxis(result, 0, axis)
-
-
-def _require_inside(starts: SymbolicArray, count: int, words: str) -> None:
-    for relation, limit in (("greater_equal", 0), ("less", count)):
-        inside = elementwise(op(relation), starts, limit)
-        current_trace().check(starts.cells.shape, inside.load, "IndexError", words)

@@ -28,7 +28,7 @@ from ..values.layout import copy_order
 from ..values.numbers import integer_of
 from .adopted import numpy_program
 from .joining import concatenate, length_of, slab
-from .operands import axis_of
+from .operands import axis_of, require_between
 from .reshaping import flat, reshape
 from .shaping import broadcast_to, insert_axes, moveaxis
 
@@ -194,8 +194,7 @@ def _place(obj: Any, length: int, axis: int, last: int) -> SymbolicArray:
     trace = current_trace()
     place = as_array(python_int(integer_of(obj, trace), trace))
     words = f"index is out of bounds for axis {axis} with size {length}"
-    for relation, limit in (("greater_equal", -length), ("less_equal", last)):
-        trace.check((), elementwise(op(relation), place, limit).load, "IndexError", words)
+    require_between(place, -length, last + 1, words, "IndexError")
     is_from_end = elementwise(op("less"), place, 0)
     return elementwise(op("where"), is_from_end, elementwise(op("add"), place, length), place)
 

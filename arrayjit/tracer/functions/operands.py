@@ -13,11 +13,12 @@ import numpy as np
 from ...errors import DTypeError, IndexOutOfRange, ShapeError, UnsupportedError
 from ...ir.dtype import DType, from_numpy
 from ...ir.index import Affine, Symbol, affine
+from ...ir.ops import op
 from ..indices.indexing import setitem
 from ..record.trace import current_trace
 from ..record.view import View
 from ..values.array import SymbolicArray, describe
-from ..values.elementwise import as_array, as_operand, cast
+from ..values.elementwise import as_array, as_operand, cast, elementwise
 from ..values.extents import require_at_least, same_shape, shape_texts
 from ..values.integer import SymbolicInt
 from ..values.numbers import integer_of
@@ -41,6 +42,8 @@ __all__ = [
     "reduced_axes",
     "refuse",
     "remapped",
+    "require_all",
+    "require_between",
     "require_cast",
     "require_integers",
     "require_real",
@@ -176,6 +179,17 @@ def require_real(array: SymbolicArray, function: str) -> SymbolicArray:
             fix="use the parts, x.real and x.imag, or the sizes, np.abs(x)",
         )
     return array
+
+
+def require_all(holds: SymbolicArray, words: str, exception: str = "ValueError") -> None:
+    """The compiled function raises the exception, with NumPy's words, where any of these cells is false."""
+    current_trace().check(holds.cells.shape, holds.load, exception, words)
+
+
+def require_between(numbers: Any, low: Any, end: Any, words: str, exception: str = "ValueError") -> None:
+    """The compiled function raises where a number is less than `low`, or not less than `end`."""
+    for relation, limit in (("greater_equal", low), ("less", end)):
+        require_all(elementwise(op(relation), numbers, limit), words, exception)
 
 
 def require_cast(array: SymbolicArray, dtype: Any, rule: str) -> None:

@@ -34,6 +34,7 @@ from .operands import (
     is_true,
     reduced_axes,
     refuse,
+    require_all,
     require_cast,
     require_integers,
     result_of,
@@ -87,9 +88,7 @@ def _instead_of_nan(a: Any, axis: Any, number: float) -> SymbolicArray:
     array = as_array(a)
     if array.element_type.is_inexact:
         is_number = reduce_array(op("logical_or"), elementwise(op("equal"), array, array), axis)
-        current_trace().check(
-            is_number.cells.shape, is_number.load, "ValueError", "All-NaN slice encountered"
-        )
+        require_all(is_number, "All-NaN slice encountered")
     return without_nan(array, number)
 
 

@@ -35,7 +35,7 @@ from ..values.extents import ONE, ZERO, agree, as_expr, numbers, product, requir
 from ..values.fitting import Operand
 from ..values.layout import is_laid_out
 from ..values.protocols import ops_of
-from .operands import axis_of, require_cast
+from .operands import axis_of, require_all, require_cast
 from .reshaping import ravel, reshape
 from .shaping import atleast_1d
 
@@ -83,9 +83,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     _require_same_size("place", array, chosen)
     _require_safe(vals, array)
     if ZERO in as_array(vals).cells.shape:
-        is_nowhere = elementwise(op("logical_not"), chosen)
-        words = "Cannot insert from an empty array!"
-        current_trace().check(chosen.cells.shape, is_nowhere.load, "ValueError", words)
+        require_all(elementwise(op("logical_not"), chosen), "Cannot insert from an empty array!")
         return
     (positions,) = nonzero(ravel(chosen))
     _put(array, positions, vals)

@@ -22,7 +22,7 @@ from ..values.integer import number
 from ..values.rows import LISTS
 from .adopted import numpy_program
 from .exchanges import MOST_WRITTEN_OUT, ranked_by_exchanges
-from .operands import axes_of, axis_of, deliver, is_true, refuse
+from .operands import axes_of, axis_of, deliver, is_true, refuse, require_all
 from .quantile_places import is_a_cell, neighbours, place_in_the_run, require_method
 from .reductions import require_room
 from .reshaping import flat
@@ -299,7 +299,7 @@ def _fractions(q: Any, whole: int) -> Any:
     words = f"{'Quantiles' if whole == 1 else 'Percentiles'} must be in the range [0, {whole}]"
     if is_computed:
         holds: Any = (fractions >= 0) & (fractions <= 1)
-        current_trace().check(holds.cells.shape, holds.load, "ValueError", words)
+        require_all(holds, words)
     elif not np.all((fractions >= 0) & (fractions <= 1)):
         raise ShapeError(words, fix=f"use numbers from 0 to {whole}")
     return fractions

@@ -9,16 +9,14 @@ from typing import Any
 import numpy as np
 
 from ...errors import DTypeError, ShapeError
-from ...ir.ops import op
 from ..loops.control import cond
 from ..record.registry import implements
-from ..record.trace import current_trace
 from ..values.array import describe
-from ..values.elementwise import as_array, elementwise
+from ..values.elementwise import as_array
 from ..values.extents import is_at_least, require_at_least, same_shape
 from .adopted import numpy_program
 from .finding import samples_before
-from .operands import axes_of
+from .operands import axes_of, require_all
 
 __all__: list[str] = []
 
@@ -32,7 +30,7 @@ def geomspace(
     ends = np.asarray(start), np.asarray(stop)
     kind = np.result_type(*ends, float(num), np.zeros((), dtype))
     for end in ends:
-        _require_sign(end)
+        require_all(end != 0, "Geometric sequence cannot include zero")
     first, last = (end.astype(kind) for end in ends)
     sign = np.sign(first)
     first, last = first / sign, last / sign
@@ -42,12 +40,6 @@ def geomspace(
     if num > 1 and endpoint:
         result[-1] = last
     return np.moveaxis(result * sign, 0, axis).astype(kind if dtype is None else dtype, copy=False)
-
-
-def _require_sign(end: Any) -> None:
-    words = "Geometric sequence cannot include zero"
-    trace, is_other = current_trace(), elementwise(op("not_equal"), end, 0)
-    trace.check(is_other.cells.shape, is_other.load, "ValueError", words)
 
 
 @implements(np.interp)
@@ -90,7 +82,7 @@ def _interpolated(
     for row in rows:
         _require_samples(known, row)
     if period is not None:
-        _require_period(period)
+        require_all(np.asarray(period) != 0, "period must be a non-zero value")
         places, known = places % abs(period), known % abs(period)
         order = np.argsort(known)
         known, rows = known[order], [row[order] for row in rows]
@@ -111,12 +103,6 @@ def _interpolated(
         result = np.where(places > known[-1], values[-1] if right is None else right, result)
         results.append(np.where(np.isnan(places) & np.not_equal(len(known), 1), places, result))
     return results
-
-
-def _require_period(period: Any) -> None:
-    holds = elementwise(op("not_equal"), as_array(period), 0)
-    words = "period must be a non-zero value"
-    current_trace().check(holds.cells.shape, holds.load, "ValueError", words)
 
 
 def _quotient(rise: Any, run: Any) -> Any:

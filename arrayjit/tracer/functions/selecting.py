@@ -46,6 +46,7 @@ from .operands import (
     deliver,
     is_given,
     put_back,
+    require_between,
     require_cast,
     result_of,
 )
@@ -267,10 +268,7 @@ def _chosen_option(selector: SymbolicArray, count: int, mode: str) -> SymbolicAr
     """The numbers of the options, which do not count from the end."""
     require_cast(selector, np.int64, "safe")
     if mode == "raise":
-        words = "invalid entry in choice array"
-        for name, limit in (("greater_equal", 0), ("less", count)):
-            holds = elementwise(op(name), selector, limit)
-            current_trace().check(selector.cells.shape, holds.load, "ValueError", words)
+        require_between(selector, 0, count, "invalid entry in choice array")
     return within(selector, Affine.of(count), 0, "clip" if mode == "raise" else mode)
 
 

@@ -24,7 +24,7 @@ from ..record.registry import implements, method
 from ..record.trace import Body, current_trace
 from ..record.view import View
 from ..values.array import SymbolicArray
-from ..values.elementwise import as_array, copy, elementwise, laid
+from ..values.elementwise import as_array, copy, laid
 from ..values.extents import most, product
 from ..values.integer import python_int
 from ..values.layout import copy_order
@@ -34,7 +34,7 @@ from .exchanges import places_by_exchanges, sort_by_exchanges, work_of_exchanges
 from .keys import cell_of, key, key_of_equals, type_of_keys
 from .leading import leading_places, work_of_leading
 from .networks import places_by_network, sort_by_network, work_of_network
-from .operands import axis_of, refuse, require_real
+from .operands import axis_of, refuse, require_between, require_real
 from .parts import parts
 from .reshaping import ravel, reshape
 from .selection import divide, select, select_pairs, work_of_division, work_of_selection
@@ -326,9 +326,7 @@ def _require_place(place: SymbolicArray, size: int) -> None:
     """The compiled function raises where there is no such place."""
     if place.element_type.is_inexact:
         raise DTypeError("Partition index must be integer", fix=_PLACES)
-    for relation, limit in (("greater_equal", -size), ("less", size)):
-        holds = elementwise(op(relation), place, limit)
-        place.record.check(holds.cells.shape, holds.load, "ValueError", f"kth out of bounds ({size})")
+    require_between(place, -size, size, f"kth out of bounds ({size})")
 
 
 def _rows(a: Any, axis: Any) -> tuple[SymbolicArray, SymbolicArray, int]:

@@ -22,7 +22,16 @@ from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, cast, copy, elementwise
 from ..values.extents import ONE, agree, as_expr, product, require_at_least, same_shape
 from .adopted import numpy_program
-from .operands import axes_of, common_dtype, deliver, element_type, is_given, is_true, require_cast
+from .operands import (
+    axes_of,
+    common_dtype,
+    deliver,
+    element_type,
+    is_given,
+    is_true,
+    require_all,
+    require_cast,
+)
 from .parts import squares
 from .reductions import accumulate_over, extremes, reduce_array, require_room, totals
 from .shaping import broadcast_to, insert_axes
@@ -188,10 +197,8 @@ def _weighted(
     if not (array.element_type.is_inexact or weights.element_type.is_inexact):
         kind = F64
     scale = reduce_array(op("add"), weights, axes, kind.numpy, keepdims=keepdims)
-    message = "Weights sum to zero, can't be normalized"
-
-    defined = elementwise(op("not_equal"), scale, 0)
-    current_trace().check(scale.cells.shape, defined.load, "ZeroDivisionError", message)
+    words = "Weights sum to zero, can't be normalized"
+    require_all(elementwise(op("not_equal"), scale, 0), words, "ZeroDivisionError")
     products = elementwise(op("multiply"), array, weights, dtype=kind.numpy)
     total = reduce_array(op("add"), products, axes, keepdims=keepdims)
     return elementwise(op("divide"), total, scale), scale
@@ -354,12 +361,11 @@ def _weights_of(name: str, given: Any, count: Affine) -> SymbolicArray | None:
     words = f"incompatible numbers of samples and {name}"
     if weights.ndim != 1 or not agree(weights.cells.shape[0], count, words):
         raise ShapeError(words, fix="pass a row with a weight for each observation")
-    trace, shape = current_trace(), weights.cells.shape
     if name == "fweights":
         is_whole = elementwise(op("equal"), weights, elementwise(op("rint"), weights))
-        trace.check(shape, is_whole.load, "TypeError", f"{name} must be integer")
+        require_all(is_whole, f"{name} must be integer", "TypeError")
     is_right = elementwise(op("logical_not"), elementwise(op("less"), weights, 0))
-    trace.check(shape, is_right.load, "ValueError", f"{name} cannot be negative")
+    require_all(is_right, f"{name} cannot be negative")
     return weights
 
 
