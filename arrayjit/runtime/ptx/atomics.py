@@ -9,7 +9,7 @@ import numpy as np
 from .encoding import bits_of, typed
 from .moves import lanes_of, space_of
 from .rounding import added
-from .site import Action, Reader, Site, Writer
+from .site import Action, Site, Writer
 from .threads import Threads, Use
 from .types import Array, Type, unsigned
 
@@ -40,24 +40,22 @@ def _exchanged(old: Array, expected: Array, value: Array) -> Array:
 
 def change(site: Site) -> Action:
     """`atom`: the old value goes to a register."""
-    stores = [site.write(part, f"b{site.type.bits}") for part in site.parts(0)]
-    return _atomic(site, stores, 1)
+    return _atomic(site, site.write_parts(0, f"b{site.type.bits}"), 1)
 
 
 def change_silently(site: Site) -> Action:
     """`red`."""
-    return _atomic(site, [], 0)
+    return _atomic(site, lambda threads, values: None, 0)
 
 
-def _atomic(site: Site, stores: list[Writer], place: int) -> Action:
+def _atomic(site: Site, store: Writer, place: int) -> Action:
     """`place` is the operand that is the address; values follow it."""
     kind, count = site.type, lanes_of(site)
     updates = _updates(kind)
     name = site.choice(*updates)
     update = updates[name]
-    reads = [
-        _values(site, number, kind, count) for number in range(place + 1, place + (3 if name == "cas" else 2))
-    ]
+    operands = range(place + 1, place + (3 if name == "cas" else 2))
+    reads = [site.read_parts(operand, kind.bits, count) for operand in operands]
     space, address = site.address(place, space_of(site))
     orders = site.has("acquire", "release", "acq_rel", "sc")
     plain = unsigned(kind.bits)
@@ -79,25 +77,9 @@ def _atomic(site: Site, stores: list[Writer], place: int) -> Action:
                 operands = (typed(each[chosen].reshape(-1), kind) for each in values)
                 after = update(typed(before.reshape(-1), kind), *operands)
                 cells[at] = bits_of(after, kind).reshape(-1, count)
-        for number, store in enumerate(stores):
-            store(threads, old[:, number])
+        store(threads, old)
 
     return run
-
-
-def _values(site: Site, operand: int, kind: Type, count: int) -> Reader:
-    """An operand's bits: shape (lanes, count)."""
-    parts = [site.read(part, f"b{kind.bits}") for part in site.parts(operand)]
-    if len(parts) != count:
-        raise site.unknown(f"{len(parts)} registers for {count} elements")
-
-    def read(threads: Threads) -> Array:
-        values = np.empty((threads.count, count), unsigned(kind.bits))
-        for number, part in enumerate(parts):
-            values[:, number] = part(threads)
-        return values
-
-    return read
 
 
 def _turns(rows: Array) -> Iterator[Array]:

@@ -68,19 +68,14 @@ def load(site: Site) -> Action:
     """`ld`, `ldu`."""
     kind, count = site.type, lanes_of(site)
     space, address = site.address(1, space_of(site))
-    plain = unsigned(kind.bits)
     shown = TYPES[f"s{kind.bits}"] if kind.kind == "s" else TYPES[f"b{kind.bits}"]
-    stores = [site.write(part, shown) for part in site.parts(0)]
-    if len(stores) != count:
-        raise site.unknown(f"{len(stores)} registers for {count} elements")
+    write = site.write_parts(0, shown, count)
     use = Use.STRONG_READ if site.has(*_STRONG) else Use.READ
     acquires = site.has("acquire")
 
     def run(threads: Threads) -> None:
         values = fetched(threads, space, address(threads), kind.nbytes * count, use)
-        elements = values.view(plain)
-        for number, each in enumerate(stores):
-            each(threads, elements[:, number].view(shown.dtype))
+        write(threads, values.view(shown.dtype))
         if acquires:
             threads.fence()
 
@@ -91,9 +86,7 @@ def store(site: Site) -> Action:
     """`st`."""
     kind, count = site.type, lanes_of(site)
     space, address = site.address(0, space_of(site))
-    reads = [site.read(part, f"b{kind.bits}") for part in site.parts(1)]
-    if len(reads) != count:
-        raise site.unknown(f"{len(reads)} registers for {count} elements")
+    read = site.read_parts(1, kind.bits, count)
     word = unsigned(8 * min(kind.nbytes * count, 8))
     use = Use.STRONG_WRITE if site.has(*_STRONG) else Use.WRITE
     releases = site.has("release")
@@ -101,10 +94,7 @@ def store(site: Site) -> Action:
     def run(threads: Threads) -> None:
         if releases:
             threads.fence()
-        elements = np.empty((threads.count, count), unsigned(kind.bits))
-        for number, read in enumerate(reads):
-            elements[:, number] = read(threads)
-        put(threads, space, address(threads), elements.view(word), use)
+        put(threads, space, address(threads), read(threads).view(word), use)
 
     return run
 
@@ -113,39 +103,17 @@ def move(site: Site) -> Action:
     """`mov`: a value, or the parts of one to several registers, or several to one."""
     target, source = site.operands[0], site.operands[1]
     if isinstance(target, Vector):
-        return _unpack(site, target)
+        bits = site.type.bits // len(target.parts)
+        whole, write_parts = site.read(1, f"b{site.type.bits}"), site.write_parts(0, f"b{bits}")
+        part = unsigned(bits)
+        return lambda threads: write_parts(threads, np.array(whole(threads)).reshape(-1, 1).view(part))
     if isinstance(source, Vector):
-        return _pack(site, source)
+        parts = site.read_parts(1, site.type.bits // len(source.parts))
+        write, joined = site.write(0, f"b{site.type.bits}"), unsigned(site.type.bits)
+        return lambda threads: write(threads, parts(threads).view(joined).reshape(-1))
     kind = site.type if site.type.name == "pred" or not site.type.is_float else TYPES[f"b{site.type.bits}"]
     read, write = site.read(source, kind), site.write(0, kind)
     return lambda threads: write(threads, read(threads))
-
-
-def _unpack(site: Site, target: Vector) -> Action:
-    bits = site.type.bits // len(target.parts)
-    whole = site.read(1, f"b{site.type.bits}")
-    stores = [site.write(part, f"b{bits}") for part in target.parts]
-
-    def run(threads: Threads) -> None:
-        parts = np.array(whole(threads)).reshape(-1, 1).view(unsigned(bits))
-        for number, write in enumerate(stores):
-            write(threads, parts[:, number])
-
-    return run
-
-
-def _pack(site: Site, source: Vector) -> Action:
-    bits = site.type.bits // len(source.parts)
-    reads = [site.read(part, f"b{bits}") for part in source.parts]
-    store = site.write(0, f"b{site.type.bits}")
-
-    def run(threads: Threads) -> None:
-        parts = np.empty((threads.count, len(reads)), unsigned(bits))
-        for number, read in enumerate(reads):
-            parts[:, number] = read(threads)
-        store(threads, parts.view(unsigned(site.type.bits)).reshape(-1))
-
-    return run
 
 
 def convert_address(site: Site) -> Action:

@@ -147,6 +147,34 @@ class Site:
         found = self.operands[operand]
         return found.parts if isinstance(found, Vector) else (found,)
 
+    def read_parts(self, operand: int, bits: int, count: int | None = None) -> Reader:
+        """The bits of the operand's parts, of which there must be so many: shape (lanes, count)."""
+        reads = [self.read(part, f"b{bits}") for part in self._counted(operand, count)]
+
+        def read(threads: Threads) -> Array:
+            values = np.empty((threads.count, len(reads)), unsigned(bits))
+            for number, each in enumerate(reads):
+                values[:, number] = each(threads)
+            return values
+
+        return read
+
+    def write_parts(self, operand: int, kind: Type | str, count: int | None = None) -> Writer:
+        """Stores values of shape (lanes, count) to the operand's parts."""
+        writes = [self.write(part, kind) for part in self._counted(operand, count)]
+
+        def write(threads: Threads, values: Array) -> None:
+            for number, each in enumerate(writes):
+                each(threads, values[:, number])
+
+        return write
+
+    def _counted(self, operand: int, count: int | None) -> tuple[Operand, ...]:
+        parts = self.parts(operand)
+        if count is not None and len(parts) != count:
+            raise self.unknown(f"{len(parts)} registers for {count} elements")
+        return parts
+
     def address(self, operand: int, space: str) -> tuple[str, Reader]:
         """The space that an address is in, and its value for each active lane: uint64, shape (lanes,)."""
         found = self.operands[operand]
