@@ -153,3 +153,9 @@ def test_a_fit_of_rows_that_turn_out_unlike_is_a_type_error() -> None:
     np.testing.assert_allclose(fit(x, x), [1.0, 0.0], atol=1e-12)
     with pytest.raises(TypeError, match="same length"):
         fit(x, -x)
+
+
+@pytest.mark.parametrize("function", [lambda x: np.diff(x, axis=2), lambda x: np.rollaxis(x, 2)])
+def test_of_an_axis_that_is_not_there_numpys_own_code_says_which_there_are(function: Function) -> None:
+    with pytest.raises(np.exceptions.AxisError, match=r"(?s)axis 2 is out.*use an axis from -2 to 1"):
+        arrayjit.jit(function)(whole(3, 4))
