@@ -79,12 +79,22 @@ class Affine:
     @staticmethod
     def of(value: Extent) -> Affine:
         if type(value) is int:
-            return Affine((), value)
+            return _NUMBERS.get(value) or Affine((), value)
         if isinstance(value, Affine):
             return value
         if isinstance(value, Symbol):
             return Affine(((1, value),), 0)
         return Affine((), int(value))
+
+    @staticmethod
+    def total(parts: Iterable[tuple[Affine, int]]) -> Affine:
+        """The sum of so many times each value."""
+        offset, sums = 0, dict[Symbol, int]()
+        for value, times in parts:
+            offset += value.offset * times
+            for coefficient, symbol in value.terms:
+                sums[symbol] = sums.get(symbol, 0) + coefficient * times
+        return _sum(sums, offset)
 
     @property
     def is_constant(self) -> bool:
@@ -106,7 +116,7 @@ class Affine:
 
     @property
     def symbols(self) -> tuple[Symbol, ...]:
-        return tuple(symbol for _, symbol in self.terms)
+        return tuple([symbol for _, symbol in self.terms])
 
     def coefficient(self, symbol: Symbol) -> int:
         for coefficient, candidate in self.terms:
@@ -115,6 +125,8 @@ class Affine:
         return 0
 
     def __add__(self, other: Extent) -> Affine:
+        if type(other) is int:
+            return Affine(self.terms, self.offset + other) if other else self
         right = other if type(other) is Affine else Affine.of(other)
         own, more = self.terms, right.terms
         if not more:
@@ -136,6 +148,8 @@ class Affine:
         return self * -1
 
     def __sub__(self, other: Extent) -> Affine:
+        if type(other) is int:
+            return Affine(self.terms, self.offset - other) if other else self
         right = other if type(other) is Affine else Affine.of(other)
         if not right.terms:
             return Affine(self.terms, self.offset - right.offset) if right.offset else self
@@ -151,7 +165,7 @@ class Affine:
             return Affine((), self.offset * factor)
         if factor == 0:
             return Affine((), 0)
-        return Affine(tuple((c * factor, s) for c, s in self.terms), self.offset * factor)
+        return Affine(tuple([(c * factor, s) for c, s in self.terms]), self.offset * factor)
 
     __rmul__ = __mul__
 
@@ -192,9 +206,9 @@ class Affine:
                 if symbol.lower is None or symbol.upper is None:
                     return None
                 known = (symbol.lower, symbol.upper - 1)
-            ends = (coefficient * known[0], coefficient * known[1])
-            low += min(ends)
-            high += max(ends)
+            first, last = coefficient * known[0], coefficient * known[1]
+            low += first if first < last else last
+            high += last if first < last else first
         return low, high
 
     def __str__(self) -> str:
@@ -214,6 +228,9 @@ def _sum(coefficients: Mapping[Symbol, int], offset: int) -> Affine:
 def _created(term: tuple[int, Symbol]) -> int:
     return term[1].order
 
+
+# Most of the numbers that programs are full of: extents, strides and steps that are not made again and again.
+_NUMBERS = {value: Affine((), value) for value in range(-8, 65)}
 
 Extent = Union[int, Symbol, Affine]
 

@@ -27,8 +27,15 @@ class Wish:
     why: str = ""
 
 
+class Laid:
+    """What lies in C order. `row_major` are its strides, once somebody has asked."""
+
+    __slots__ = ("row_major",)
+    row_major: tuple[Affine, ...]
+
+
 @frozen_by_identity
-class Tensor:
+class Tensor(Laid):
     """An array of the program; compares by identity.
 
     `strides` are in elements, for arrays whose layout the caller chose; None means C order. `base` is
@@ -96,14 +103,20 @@ class Tensor:
 
     def element_strides(self) -> tuple[Affine, ...]:
         """Strides in elements, whatever the layout."""
-        return row_major_strides(self.shape) if self.strides is None else self.strides
+        if self.strides is not None:
+            return self.strides
+        try:
+            return self.row_major
+        except AttributeError:
+            _keep_row_major(self, row_major_strides(self.shape))
+            return self.row_major
 
     def linear(self, index: tuple[Affine, ...]) -> Affine:
         """The offset in elements of the cell at `index` from the tensor's first cell."""
-        total = Affine.of(0)
-        for position, stride in zip(index, self.element_strides(), strict=True):
-            total = total + (position * stride.offset if stride.is_constant else stride * position.constant)
-        return total
+        return Affine.total(
+            (position, stride.offset) if stride.is_constant else (stride, position.constant)
+            for position, stride in zip(index, self.element_strides(), strict=True)
+        )
 
     def part_of(self, index: tuple[Affine, ...], count: int) -> int | None:
         """Which part of a group the cell at `index` is, where the last axis consists of groups of `count`
@@ -117,6 +130,9 @@ class Tensor:
     def __repr__(self) -> str:
         extents = ", ".join(str(extent) for extent in self.shape)
         return f"{self.label}: {self.dtype.short}[{extents}]"
+
+
+_keep_row_major = vars(Laid)["row_major"].__set__
 
 
 def _most(extent: Affine) -> int:

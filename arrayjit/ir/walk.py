@@ -121,8 +121,12 @@ def _below(expr: Expr) -> Sequence[Expr]:
         return expr.below  # type: ignore[union-attr]
     except AttributeError:
         pass
+    operands = children(expr)
+    if all([type(operand) in _LEAVES for operand in operands]):
+        _keep_below(expr, operands)
+        return operands
     found: list[Expr] = []
-    pending = list(children(expr)[::-1])
+    pending = list(operands[::-1])
     while pending:
         node = pending.pop()
         found.append(node)
@@ -288,19 +292,14 @@ def symbols_read(expr: Expr) -> Iterator[Symbol]:
 def rewrite_expressions(stmt: Stmt, rule: Callable[[Expr], Expr]) -> Stmt:
     """The statement with `rule` applied to each expression standing directly in it; of an `Update` with
     `contract`, to both factors, since the product must stay one."""
-    match stmt:
-        case Update(value=value, contract=True):
+    if isinstance(stmt, _VALUED):
+        value = stmt.value
+        if type(stmt) is Update and stmt.contract:
             new = rebuild(value, tuple(rule(factor) for factor in children(value)))
-            return stmt if new is value else replace(stmt, value=new)
-        case (
-            Define(value=value)
-            | Store(value=value)
-            | Update(value=value)
-            | Fill(value=value)
-            | Bind(value=value)
-        ):
+        else:
             new = rule(value)
-            return stmt if new is value else replace(stmt, value=new)
+        return stmt if new is value else replace(stmt, value=new)
+    match stmt:
         case (
             If(condition=condition)
             | Raise(condition=condition)

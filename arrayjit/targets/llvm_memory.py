@@ -363,18 +363,19 @@ class Memory:
         self._writer.emit(f"call void @lap(ptr {first}, i64 {number})")
 
     def _cell(self, tensor: Tensor, index: tuple[Affine, ...], lanes: Lanes) -> _Cell:
-        fixed = Affine.of(0)
+        parts: list[tuple[Affine, int]] = []
         offset: Operand = 0
         stride: Operand = 0
         for position, step in zip(index, self._strides_of(tensor), strict=True):
             if step.is_constant:
-                fixed = fixed + position * step.offset
+                parts.append((position, step.offset))
             elif position.is_constant:
-                fixed = fixed + step * position.offset
+                parts.append((step, position.offset))
             else:
                 distance = self.affine(step)
                 offset = self._writer.add(offset, self._writer.multiply(self.affine(position), distance))
                 stride = self._writer.add(stride, self._writer.multiply(distance, lanes.stride(position)))
+        fixed = Affine.total(parts)
         stride = self._writer.add(stride, lanes.stride(fixed))
         computed, known = self._parts(fixed)
         moving = self._writer.add(offset, computed)

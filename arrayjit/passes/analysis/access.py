@@ -128,14 +128,16 @@ class Region:
             strides = self.tensor.element_strides()
         except ValueError:
             return None
-        base, low, high = ZERO, 0, 0
+        low = high = 0
+        parts: list[tuple[Affine, int]] = []
         for span, stride in zip(self.spans, strides, strict=True):
             if span is None or not stride.is_constant:
                 return None
             step = stride.offset
             ends = (span.low * step, span.high * step)
-            base, low, high = base + span.base * step, low + min(ends), high + max(ends)
-        return Span(base, low, high)
+            low, high = low + min(ends), high + max(ends)
+            parts.append((span.base, step))
+        return Span(Affine.total(parts), low, high)
 
 
 def _renamed(span: Span, values: Mapping[Symbol, Affine]) -> Span:
@@ -144,24 +146,42 @@ def _renamed(span: Span, values: Mapping[Symbol, Affine]) -> Span:
     return span if is_same else Span(base, span.low, span.high, phase, span.step)
 
 
-def _widen(span: Span, inner: Mapping[Symbol, Range | None], phases: Phases = NO_PHASES) -> Span | None:
+def _widen(span: Span, inner: Mapping[Symbol, Range | None]) -> Span | None:
     for _, symbol in span.base.terms + span.phase.terms:
         if symbol in inner:
-            break
-    else:
-        return span
-    low, high = span.low, span.high
+            return _wide(span.base, span.low, span.high, _phase_of(span), inner, NO_PHASES)
+    return span
+
+
+def _spanned(position: Affine, inner: Mapping[Symbol, Range | None], phases: Phases) -> Span | None:
+    """Where a position is while the loops of `inner` run."""
+    for _, symbol in position.terms:
+        if symbol in inner:
+            return _wide(position, 0, 0, (position, 0), inner, phases)
+    return Span(position)
+
+
+def _wide(
+    base: Affine,
+    low: int,
+    high: int,
+    phase: tuple[Affine, int],
+    inner: Mapping[Symbol, Range | None],
+    phases: Phases,
+) -> Span | None:
+    """A span from outside the loops of `inner`."""
     kept: list[tuple[int, Symbol]] = []
-    for coefficient, symbol in span.base.terms:
+    for coefficient, symbol in base.terms:
         if symbol not in inner:
             kept.append((coefficient, symbol))
             continue
         known = inner[symbol]
         if known is None:
             return None
-        ends = (coefficient * known[0], coefficient * known[1])
-        low, high = low + min(ends), high + max(ends)
-    return Span(Affine(tuple(kept), span.base.offset), low, high, *_widened(*_phase_of(span), inner, phases))
+        first, last = coefficient * known[0], coefficient * known[1]
+        low += first if first < last else last
+        high += last if first < last else first
+    return Span(Affine(tuple(kept), base.offset), low, high, *_widened(*phase, inner, phases))
 
 
 def _widened(phase: Affine, step: int, inner: Container[Symbol], phases: Phases) -> tuple[Affine, int]:
@@ -189,7 +209,7 @@ def region(
     """What `tensor[index]` touches while the loops of `inner` run; any cell when `index` is None."""
     if index is None:
         return Region(tensor, (None,) * tensor.rank)
-    return Region(tensor, tuple([_widen(Span(position), inner, phases) for position in index]))
+    return Region(tensor, tuple([_spanned(position, inner, phases) for position in index]))
 
 
 def declared(symbol: Symbol) -> Range | None:
@@ -229,7 +249,7 @@ def loads(expr: Expr) -> list[tuple[Tensor, tuple[Affine, ...] | None]]:
 def reads(stmt: Stmt) -> list[tuple[Tensor, tuple[Affine, ...] | None]]:
     """What the expressions of a statement read, and the cell that it combines with."""
     found = _loaded(nodes_in((stmt,)))
-    if isinstance(stmt, Store) and stmt.accum is not None:
+    if type(stmt) is Store and stmt.accum is not None:
         found.append((stmt.tensor, stmt.index))
     return found
 
@@ -416,7 +436,7 @@ def _collect_reads(stmt: Stmt, inner: Mapping[Symbol, Range | None], phases: Pha
             found.uses.add(node.variable)
         elif type(node) is Gather:
             known = (
-                _widen(Span(at.value), inner, phases) if isinstance(at, Index) else None for at in node.index
+                _spanned(at.value, inner, phases) if isinstance(at, Index) else None for at in node.index
             )
             _touch(found.reads, Region(node.tensor, tuple(known)))
 
