@@ -42,12 +42,12 @@ axis counts the threads, and is indexed by the symbol of a `block` loop in which
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from enum import Enum
-from typing import Union
+from typing import Any, Union
 
 from ..errors import Location
-from ..frozen import frozen
+from ..frozen import frozen, replace
 from .assign import Bind, Param
 from .expr import Expr, Variable
 from .index import Affine, Symbol
@@ -76,8 +76,10 @@ __all__ = [
     "Stmt",
     "Store",
     "Update",
+    "Used",
     "While",
     "bypasses",
+    "go_in_order",
     "nested",
     "touched",
     "walk_statements",
@@ -394,8 +396,16 @@ class Place:
     offset: int = 0
 
 
+class Used:
+    """What has temporaries. `uses` are theirs, once a pass has asked: those that ask are neighbours, and most
+    leave the kernel as it is."""
+
+    __slots__ = ("uses",)
+    uses: Any
+
+
 @frozen
-class Kernel:
+class Kernel(Used):
     """A compiled unit. `placement` covers every temporary that the body still mentions; the arena ends
     with the scratch memory of the thread that calls; `notes` are the passes' decisions, one line each, for
     `explain`; `logged` are the statements of which its journal has values."""
@@ -486,6 +496,12 @@ def walk_statements(body: Iterable[Stmt]) -> list[Stmt]:
         if type(stmt) in _NESTING:
             found += _inside(stmt)
     return found
+
+
+def go_in_order(body: Iterable[Stmt]) -> bool:
+    """Whether there is a loop in a body whose iterations go one after the other: passes that are about those
+    ask before they go through it."""
+    return any([type(stmt) is For and stmt.kind is LoopKind.SEQUENTIAL for stmt in walk_statements(body)])
 
 
 _NESTING = frozenset((For, If, While))

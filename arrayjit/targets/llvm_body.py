@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
-from dataclasses import replace
 from functools import partial
 
 from typing_extensions import assert_never
 
 from ..errors import CompilerBug
+from ..frozen import replace
 from ..ir.dtype import I64, DType
 from ..ir.expr import Variable
 from ..ir.index import Affine, Symbol

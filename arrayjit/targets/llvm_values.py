@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from ..errors import CompilerBug
+from ..frozen import replace
 from ..ir.definitions.small import converted
 from ..ir.dtype import BOOL, F16, F32, F64, I32, I64, DType, Kind, named
 from ..ir.expr import constant as as_number

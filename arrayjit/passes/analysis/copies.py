@@ -4,9 +4,9 @@ over all cells of an array, in which these may be copied."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 
+from ...frozen import replace
 from ...ir.expr import Expr, Index, Load, Local, Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, Copy, Define, For, LoopKind, Multiply, Prefetch, Stmt, Store, Update, While

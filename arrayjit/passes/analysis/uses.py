@@ -8,7 +8,20 @@ from dataclasses import field
 
 from ...frozen import frozen_by_identity, slotted, slotted_by_identity
 from ...ir.index import Affine
-from ...ir.loops import Copy, Fill, For, If, Kernel, Multiply, Stmt, Store, While, touched, walk_statements
+from ...ir.loops import (
+    Copy,
+    Fill,
+    For,
+    If,
+    Kernel,
+    Multiply,
+    Stmt,
+    Store,
+    Used,
+    While,
+    touched,
+    walk_statements,
+)
 from ...ir.tensor import Tensor
 from .access import given, reads
 
@@ -91,7 +104,15 @@ class _Collection:
 
 def uses_of_temporaries(kernel: Kernel) -> dict[Tensor, list[Use]]:
     """The uses of each temporary's storage in program order; a statement reads before it writes."""
-    return uses_of(kernel.body, given(kernel.params))
+    try:
+        found: dict[Tensor, list[Use]] = kernel.uses
+    except AttributeError:
+        found = uses_of(kernel.body, given(kernel.params))
+        _keep_uses(kernel, found)
+    return found
+
+
+_keep_uses = vars(Used)["uses"].__set__
 
 
 def uses_of(body: tuple[Stmt, ...], but: frozenset[Tensor] = frozenset()) -> dict[Tensor, list[Use]]:

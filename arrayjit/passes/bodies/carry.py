@@ -30,7 +30,7 @@ from ...frozen import frozen
 from ...ir.code import Caps
 from ...ir.expr import Expr, Load, Local, Variable
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Raise, Stmt, Store, Update
+from ...ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Raise, Stmt, Store, Update, go_in_order
 from ...ir.tensor import Tensor
 from ...ir.walk import (
     expressions,
@@ -67,6 +67,8 @@ class _Handed:
 def carry(kernel: Kernel, caps: Caps) -> Kernel:
     """Every value that one iteration stores for the next one also kept in a local: what a loop reads before
     its first iteration, and stores after its last one, the loop around it may keep as well."""
+    if not go_in_order(kernel.body):
+        return kernel
     notes: list[str] = []
     body, carried = kernel.body, _body(kernel.body, notes)
     while carried is not body:

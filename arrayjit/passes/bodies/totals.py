@@ -41,6 +41,7 @@ from ...ir.loops import (
     Stmt,
     Store,
     Update,
+    go_in_order,
     walk_statements,
     written,
 )
@@ -79,6 +80,8 @@ MANY = 32
 
 def totals(kernel: Kernel, caps: Caps) -> Kernel:
     """Every loop that accumulates, and does nothing else that an order matters for, a parallel one."""
+    if not go_in_order(kernel.body):
+        return kernel
     ranges: dict[Symbol, Range] = {}
     notes: list[str] = []
     everywhere = cache(lambda: counts(kernel.body))

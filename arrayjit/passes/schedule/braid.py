@@ -27,8 +27,8 @@ So do chains that have nothing to do with one another, where one follows the oth
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
+from ...frozen import replace
 from ...ir.code import Caps
 from ...ir.expr import Apply
 from ...ir.index import Affine, Symbol
@@ -43,6 +43,7 @@ from ...ir.loops import (
     Stmt,
     Store,
     Update,
+    go_in_order,
     walk_statements,
 )
 from ...ir.ops import is_of_library
@@ -81,6 +82,8 @@ LARGE = 256
 
 def braid(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such loop over rows in blocks of several."""
+    if not go_in_order(kernel.body):
+        return kernel
     ranges: dict[Symbol, Range] = {}
     notes: list[str] = []
     placement: dict[Tensor, Place] = {}
@@ -118,11 +121,13 @@ def _one_beside_another(body: tuple[Stmt, ...], caps: Caps, notes: list[str]) ->
         first = None if at is None else out[at]
         if at is not None and isinstance(first, For) and isinstance(stmt, For):
             names = {stmt.symbol: Affine.of(first.symbol)}
-            both = replace(first, body=(*first.body, *substitute_statements(stmt.body, names)))
-            if _are_apart(first, out[at + 1 :], stmt) and _gains(first, stmt, both, caps):
-                notes.append(f"braid: the steps of {stmt.symbol.hint} go beside those of {first.symbol.hint}")
-                out[at:] = [*out[at + 1 :], both]
-                continue
+            if _are_apart(first, out[at + 1 :], stmt):
+                both = replace(first, body=(*first.body, *substitute_statements(stmt.body, names)))
+                if _gains(first, stmt, both, caps):
+                    hints = stmt.symbol.hint, first.symbol.hint
+                    notes.append(f"braid: the steps of {hints[0]} go beside those of {hints[1]}")
+                    out[at:] = [*out[at + 1 :], both]
+                    continue
         out.append(stmt)
     return kept(body, out)
 

@@ -42,10 +42,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cache
 
-from ...frozen import frozen
+from ...frozen import frozen, replace
 from ...ir.code import Caps
 from ...ir.conditions import compare, one_of
 from ...ir.dtype import F64, I64, DType, named

@@ -22,13 +22,24 @@ is enough, and nests that do little are left to one anyway.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 
-from ...frozen import slotted
+from ...frozen import replace, slotted
 from ...ir.code import Caps
 from ...ir.index import Affine, Symbol
-from ...ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, Update, walk_statements
+from ...ir.loops import (
+    For,
+    Kernel,
+    LoopKind,
+    Place,
+    PlaceKind,
+    Stmt,
+    Store,
+    Update,
+    walk_statements,
+    written_in,
+)
 from ...ir.tensor import Tensor
 from ...ir.walk import expressions, kept, rewrite_bodies, rewrite_cells, substitute_statements
 from ..analysis.access import Effects, Range, effects, loads
@@ -47,7 +58,7 @@ THREADS = 2
 
 def lag(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with every nest that may follow a row behind doing so."""
-    lagging = _Lagging(caps, uses_of_temporaries(kernel), dict(kernel.placement))
+    lagging = _Lagging(caps, lambda: uses_of_temporaries(kernel), dict(kernel.placement))
     body = lagging.body(kernel.body)
     if body is kernel.body:
         return kernel
@@ -60,7 +71,7 @@ class _Lagging:
     `ranges` are those of the loops."""
 
     caps: Caps
-    uses: Mapping[Tensor, Sequence[Use]]
+    uses: Callable[[], Mapping[Tensor, Sequence[Use]]]
     placement: dict[Tensor, Place]
     around: tuple[Stmt, ...] = ()
     ranges: dict[Symbol, Range] = field(default_factory=dict)
@@ -88,27 +99,33 @@ class _Lagging:
             return None
         if any(loop.kind is not LoopKind.PARALLEL or loop.step != 1 for loop in (first, second)):
             return None
-        if first.trips is None or first.trips < 3 or contracts(first) or contracts(second):
+        if first.trips is None or first.trips < 3 or self.made_by(first) is None:
+            return None
+        if contracts(first) or contracts(second):
             return None
         follower = substitute_statements(second.body, {second.symbol: second.lo - first.lo + first.symbol})
         enter(first, self.ranges)
         makes, takes = effects(first.body, self.ranges), effects(follower, self.ranges)
-        rows = self.handed_on(first, follower, makes)
+        rows = self.handed_on(first, follower)
         if rows is None or not self.pays(rows, (first, second)):
             return None
         if not self.follows(first.symbol, makes, takes, rows):
             return None
         return self.in_rows(first, follower, rows)
 
-    def handed_on(self, first: For, follower: tuple[Stmt, ...], makes: Effects) -> Tensor | None:
-        """The temporary that is all that an iteration makes, and that the same one of the follower takes."""
-        if len(makes.writes) != 1:
+    def made_by(self, first: For) -> Tensor | None:
+        """The temporary that is all that an iteration makes."""
+        made = written_in(walk_statements(first.body))
+        rows = made.pop() if len(made) == 1 else None
+        place = None if rows is None else self.placement.get(rows)
+        if rows is None or place is None or place.kind is not PlaceKind.ARENA:
             return None
-        (rows,) = makes.writes
-        place = self.placement.get(rows)
-        if place is None or place.kind is not PlaceKind.ARENA or rows.rank < 2 or rows.strides is not None:
-            return None
-        if not rows.has_fixed_shape:
+        return rows if rows.rank > 1 and rows.strides is None and rows.has_fixed_shape else None
+
+    def handed_on(self, first: For, follower: tuple[Stmt, ...]) -> Tensor | None:
+        """That temporary, if the same iteration of the follower takes it."""
+        rows = self.made_by(first)
+        if rows is None:
             return None
         stores = [stmt for stmt in walk_statements(first.body) if isinstance(stmt, Store)]
         cells = [stmt.index if stmt.tensor is rows else None for stmt in stores]
@@ -116,7 +133,7 @@ class _Lagging:
             for tensor, index in (load for expr in expressions(stmt) for load in loads(expr)):
                 if tensor.storage is rows:
                     cells.append(index if tensor is rows else None)
-        if len(cells) != len(self.uses[rows]) or None in cells:
+        if len(cells) != len(self.uses()[rows]) or None in cells:
             return None
         row = stores[0].index[0]
         alike = all(

@@ -34,11 +34,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import accumulate, product
 
-from ...frozen import frozen
+from ...frozen import frozen, replace
 from ...ir.boundaries import lying_alike
 from ...ir.code import Caps, Pipes
 from ...ir.cuts import handed_on, may_be_cut, parts_of

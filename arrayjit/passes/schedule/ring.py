@@ -30,7 +30,18 @@ from ...ir.code import Caps
 from ...ir.dtype import I64
 from ...ir.expr import Apply, Index, constant
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Bind, For, Kernel, LoopKind, Place, Prefetch, Stmt, Store, walk_statements
+from ...ir.loops import (
+    Bind,
+    For,
+    Kernel,
+    LoopKind,
+    Place,
+    Prefetch,
+    Stmt,
+    Store,
+    go_in_order,
+    walk_statements,
+)
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, rewrite_bodies, rewrite_cells, substitute_statements
@@ -49,6 +60,8 @@ PART = 4
 
 def ring(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with few rows of what steps make anew."""
+    if not go_in_order(kernel.body):
+        return kernel
     ringing = _Ringing(kernel, caps, counts(kernel.body))
     return kernel.with_body(ringing.body(kernel.body), ringing.notes, ringing.placement)
 

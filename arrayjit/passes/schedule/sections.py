@@ -23,11 +23,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from functools import cache
 from itertools import combinations, product
+from typing import Literal
 
-from ...frozen import frozen, slotted
+from ...frozen import frozen, slotted, slotted_by_identity
 from ...ir.code import Caps
 from ...ir.index import Affine, Symbol
 from ...ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, walk_statements, written_in
@@ -54,10 +56,10 @@ REASON = "nests use a section at a time"
 
 def sections(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with nests that can in loops over sections."""
-    dividing = _Dividing(max(caps.threads, 2), dict(kernel.placement), counts(kernel.body))
+    dividing = _Dividing(max(caps.threads, 2), dict(kernel.placement), cache(lambda: counts(kernel.body)))
     body = kernel.body
-    for cache in (caps.l2_bytes, caps.l1_bytes):
-        body = dividing.body(body, cache)
+    for size in (caps.l2_bytes, caps.l1_bytes):
+        body = dividing.body(body, size)
     if body is kernel.body:
         return kernel
     return replace(kernel, body=body, placement=dividing.placement, notes=(*kernel.notes, *dividing.notes))
@@ -81,12 +83,9 @@ class _Nest:
     stores: frozenset[Tensor]
 
     @staticmethod
-    def of(stmt: Stmt, cache: int) -> _Nest | None:
-        """None for one that surely touches no more than the cache holds, too."""
+    def of(stmt: Stmt) -> _Nest | None:
         match stmt:
             case For(kind=LoopKind.PARALLEL, step=1) if stmt.trips and stmt.lo == Affine.of(0):
-                if _bytes_at_most(stmt) <= cache:
-                    return None
                 does = effects(stmt.body, {stmt.symbol: (0, stmt.trips - 1)})
                 if does.leaves or does.updates or contracts(stmt) or sums_short_rows(stmt):
                     return None
@@ -132,6 +131,16 @@ def _run(span: Span | None, symbol: Symbol) -> _Run | None:
     return _Run(cells, first - first.offset + low * cells) if 0 <= low == high else None
 
 
+@slotted_by_identity
+class _Known:
+    """What was found out about a loop for one cache, for the next: how many bytes it touches at most, and
+    what it is, once somebody has asked."""
+
+    loop: For
+    most: float
+    nest: _Nest | Literal[False] | None = False
+
+
 @slotted
 class _Dividing:
     """What is known on the way through a kernel: how many sections there must be, where temporaries lie, how
@@ -139,16 +148,30 @@ class _Dividing:
 
     fewest: int
     placement: dict[Tensor, Place]
-    uses: Counter[Tensor]
+    uses: Callable[[], Counter[Tensor]]
     made: dict[Symbol, Range] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    known: dict[int, _Known] = field(default_factory=dict)
+
+    def nest(self, stmt: Stmt, cache: int) -> _Nest | None:
+        """None for one that surely touches no more than the cache holds, too."""
+        if not isinstance(stmt, For) or stmt.symbol in self.made or stmt.kind is not LoopKind.PARALLEL:
+            return None
+        known = self.known.get(id(stmt))
+        if known is None:
+            known = self.known[id(stmt)] = _Known(stmt, _bytes_at_most(stmt))
+        if known.most <= cache:
+            return None
+        if known.nest is False:
+            known.nest = _Nest.of(stmt)
+        return known.nest
 
     def body(self, body: tuple[Stmt, ...], cache: int) -> tuple[Stmt, ...]:
         """A body with runs of nests by sections for a cache; not inside loops that threads may share."""
         out: list[Stmt] = []
         group: list[_Nest] = []
         for stmt in body:
-            nest = None if isinstance(stmt, For) and stmt.symbol in self.made else _Nest.of(stmt, cache)
+            nest = self.nest(stmt, cache)
             if nest is None or not self.goes_on(group, nest, cache):
                 out += self.together(group, cache)
                 group = []
@@ -204,14 +227,14 @@ class _Dividing:
             for storage in handed
             if storage in self.placement
             and storage not in looked_up
-            and inside[storage] == self.uses[storage]
+            and inside[storage] == self.uses()[storage]
             and self.is_whole(storage, group)
             and is_private(storage, body)
         ]
         section = Symbol("section")
         self.made[section] = (0, count - 1)
         parts = self.near(_parts(group, section, count), group, own, section, count)
-        self.uses.update(counts(parts))
+        self.uses().update(counts(parts))
         self.notes.append(f"sections: {len(group)} nests go through memory together, in {count} sections")
         return [For(section, Affine.of(0), Affine.of(count), parts, LoopKind.PARALLEL)]
 

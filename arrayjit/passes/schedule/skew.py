@@ -71,6 +71,8 @@ SHIFTS = (1, 2)
 @loopwise
 def skew(rows: For, site: Site) -> Iterable[Stmt] | None:
     """Every such recurrence with a few rows at once."""
+    if not _is_plain_loop(rows):
+        return None
     counts = [count for count in ROWS if REGISTERS * count <= site.caps.registers]
     for count in [GENERAL] if _is_quick(rows) else counts:
         table = _Table.of(rows, site.ranges, count)
@@ -97,15 +99,17 @@ class _Table:
     @staticmethod
     def of(rows: For, ranges: dict[Symbol, Range], count: int) -> _Table | None:
         """None where rows cannot be taken at once, or need not be."""
-        if not _is_plain_loop(rows) or (rows.trips or 0) < count:
+        if (rows.trips or 0) < count:
             return None
         *before, columns = rows.body
         definitions = tuple(stmt for stmt in before if isinstance(stmt, (Bind, Define)))
         if not isinstance(columns, For) or not _is_plain_loop(columns) or len(definitions) < len(before):
             return None
         enter(columns, ranges)
+        if (columns.trips or 0) < LONG * count or not _is_plain_body(columns.body):
+            return None
         shift = _shift(rows, columns, ranges, count)
-        if shift is None or (columns.trips or 0) < LONG * shift * count or not _is_plain_body(columns.body):
+        if shift is None or (columns.trips or 0) < LONG * shift * count:
             return None
         return _Table(rows, definitions, columns, shift, count)
 

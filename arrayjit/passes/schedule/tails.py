@@ -31,8 +31,8 @@ first lanes, which go under one, as the last ones do. Two steps of a relaxation 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from ...frozen import replace
 from ...ir.boundaries import Cell, cells_along, lying_alike
 from ...ir.code import Caps
 from ...ir.index import Affine, Symbol

@@ -27,13 +27,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cache, partial
 from itertools import chain
 
 from typing_extensions import assert_never
 
-from ...frozen import frozen, slotted
+from ...frozen import frozen, replace, slotted
 from ...ir.code import Caps
 from ...ir.conditions import BEYOND
 from ...ir.dtype import DType

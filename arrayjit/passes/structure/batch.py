@@ -23,7 +23,7 @@ from ...frozen import frozen, slotted
 from ...ir.code import Caps
 from ...ir.expr import Expr, Local
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Bind, Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
+from ...ir.loops import Bind, Define, For, Kernel, LoopKind, Stmt, Store, Update, go_in_order, walk_statements
 from ...ir.tensor import Tensor
 from ...ir.walk import children, kept, rewrite_bodies, rewrite_cells, rewrite_loops, substitute_statements
 from ..analysis.access import Range, effects, loads, mentioned
@@ -40,6 +40,9 @@ FEWEST = 4
 
 def batch(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such product before its loop, for all iterations at once."""
+    inside = walk_statements(kernel.body)
+    if not (go_in_order(inside) and any(isinstance(stmt, Update) and stmt.contract for stmt in inside)):
+        return kernel
     batching = _Batching(caps.l3_bytes, uses_of_temporaries(kernel))
     body = batching.body(kernel.body)
     return kernel.with_body(body, batching.notes)

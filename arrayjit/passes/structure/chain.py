@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
 
-from ...frozen import frozen, slotted
+from ...frozen import frozen, replace, slotted
 from ...ir.assign import Assign, Computation, Statement, expressions, rewrite_bodies, statements
 from ...ir.code import Caps
 from ...ir.expr import Expr, Load

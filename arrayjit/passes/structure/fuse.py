@@ -27,12 +27,12 @@ of places, so that a thousand assignments take a thousand steps.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from enum import Enum
 from itertools import islice, product
 from typing import TypeVar
 
-from ...frozen import slotted
+from ...frozen import replace, slotted
 from ...ir.code import Caps
 from ...ir.dtype import BOOL
 from ...ir.expr import Variable
@@ -258,11 +258,20 @@ class _Schedule:
         if self.turn is Turn.MAKERS:
             done = self.met(nest)
         elif nest.band:
-            done = self.joined(nest) or self.joined_alone(nest)
+            done = self.is_its_turn(nest) and (self.joined(nest) or self.joined_alone(nest))
         else:
             done = self.moved_up(nest)
         if not done:
             self.append(nest)
+
+    def is_its_turn(self, nest: Nest) -> bool:
+        """Whether this turn may be for a nest, whatever the others are."""
+        match self.turn:
+            case Turn.CHAINS | Turn.FLAT:
+                return nest.flat
+            case Turn.NESTS:
+                return nest.flat or nest.goes_by_rows()
+        return True
 
     def joined(self, nest: Nest) -> bool:
         """Join a nest to an earlier one, if there is one for it."""

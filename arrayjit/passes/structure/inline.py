@@ -22,13 +22,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from functools import partial
 from itertools import count
 from typing import TypeVar
 
 from ...errors import UnsupportedError
-from ...frozen import frozen, frozen_by_identity, slotted
+from ...frozen import frozen, frozen_by_identity, replace, slotted
 from ...ir.assign import (
     Assign,
     Bind,

@@ -19,7 +19,7 @@ from functools import partial
 from ...ir.code import Caps
 from ...ir.expr import Apply, Expr, Load, Local, Variable
 from ...ir.index import Affine, Symbol, symbols_of
-from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, nested
+from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, go_in_order, nested
 from ...ir.ops import Op
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, rewrite_bodies, substitute_statements, symbols_read, transform_statements
@@ -38,6 +38,8 @@ FEW = 16
 
 def invert(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such loop inside the cells that it is about."""
+    if not go_in_order(kernel.body):
+        return kernel
     ranges: dict[Symbol, Range] = {}
     notes: list[str] = []
     numbers: dict[Symbol, set[Tensor]] = {}

@@ -12,9 +12,9 @@ loop, which all kernels of that may look at.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
-from ...frozen import slotted
+from ...frozen import replace, slotted
 from ...ir.code import Caps
 from ...ir.expr import Load
 from ...ir.loops import Kernel, LoopKind, Place, PlaceKind, While, walk_statements

@@ -16,12 +16,12 @@ Afterwards no symbol is introduced twice.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from enum import Enum
 from typing import TypeVar
 
 from ...errors import UnsupportedError
-from ...frozen import slotted
+from ...frozen import replace, slotted
 from ...ir.assign import Assign, Bind, Branch, Check, Computation, Loop, Note, Statement, While
 from ...ir.code import Caps
 from ...ir.conditions import opposite

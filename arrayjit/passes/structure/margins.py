@@ -23,7 +23,19 @@ from typing import Union
 from ...frozen import frozen
 from ...ir.code import Caps
 from ...ir.index import Affine, Symbol
-from ...ir.loops import For, Kernel, LoopKind, Stay, Stmt, Store, While, walk_statements, written, written_in
+from ...ir.loops import (
+    For,
+    Kernel,
+    LoopKind,
+    Raise,
+    Stay,
+    Stmt,
+    Store,
+    While,
+    walk_statements,
+    written,
+    written_in,
+)
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, rewrite_bodies
 from ..analysis.access import Effects, Range, Region, effects, reads, region, visible
@@ -162,6 +174,7 @@ class _Order:
 
     def __init__(self, body: tuple[Stmt, ...]) -> None:
         self.body = body
+        self.touched: dict[int, tuple[set[Tensor], bool]] = {}
         self.known: dict[int, Effects] = {}
         self.uses: dict[tuple[int, Tensor], _Use] = {}
 
@@ -169,11 +182,19 @@ class _Order:
         """What statements do to an array after one of them. If the array is `shown` to the caller, what is in
         it matters where the kernel may be left."""
         for place in range(at + 1, len(self.body)):
-            found = self.effects(place)
-            if found.leaves and storage in shown:
+            touched, leaves = self.touches(place)
+            if leaves and storage in shown:
                 return
-            if storage in found.reads or storage in found.writes:
+            if storage in touched:
                 yield self.use(place, storage)
+
+    def touches(self, place: int) -> tuple[set[Tensor], bool]:
+        """The storages that a statement reads or writes, and whether it may leave the kernel."""
+        if place not in self.touched:
+            inside = walk_statements((self.body[place],))
+            storages = written_in(inside) | {tensor.storage for stmt in inside for tensor, _ in reads(stmt)}
+            self.touched[place] = storages, any(isinstance(stmt, (Raise, Stay)) for stmt in inside)
+        return self.touched[place]
 
     def effects(self, place: int) -> Effects:
         if place not in self.known:

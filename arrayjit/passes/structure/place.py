@@ -15,9 +15,9 @@ stack while there is room, else to the routine's arena.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
-from ...frozen import frozen, slotted
+from ...frozen import frozen, replace, slotted
 from ...ir.code import Caps
 from ...ir.expr import Expr, Load, Local, Variable, constant
 from ...ir.index import Affine, Symbol, SymbolKind

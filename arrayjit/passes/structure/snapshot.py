@@ -30,10 +30,10 @@ from ...frozen import frozen, slotted
 from ...ir.code import Caps
 from ...ir.expr import Expr, Load
 from ...ir.index import Affine, Symbol, symbols_of
-from ...ir.loops import Comment, Define, For, Kernel, Stmt, Store, nested
+from ...ir.loops import Comment, Define, For, Kernel, Stmt, Store, nested, written_in
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, rewrite_bodies, substitute_statements, transform_statements
-from ..analysis.access import Range, Ranges, distances, given, region
+from ..analysis.access import Range, Ranges, distances, given, reads, region
 from ..analysis.copies import copy_body
 from ..analysis.strides import affine_accesses, parallel_nest
 from ..analysis.trips import enter
@@ -71,10 +71,12 @@ class _Nest:
         is_box = all(inside.isdisjoint(loop.bound_by) for loop in loops)
         return _Nest(stmt, loops, loops[-1].body) if is_box else None
 
-    def alike(self, other: _Nest) -> _Nest | None:
-        """Another nest over the same symbols, if it has the same loops."""
-        if [loop.bounds for loop in self.loops] != [loop.bounds for loop in other.loops]:
-            return None
+    def is_like(self, other: _Nest) -> bool:
+        """Has another nest the same loops?"""
+        return [loop.bounds for loop in self.loops] == [loop.bounds for loop in other.loops]
+
+    def alike(self, other: _Nest) -> _Nest:
+        """Another nest that is like it, over the same symbols."""
         pairs = zip(other.loops, self.loops, strict=True)
         names = {loop.symbol: Affine.of(own.symbol) for loop, own in pairs}
         return _Nest(other.stmt, self.loops, substitute_statements(other.body, names))
@@ -109,12 +111,11 @@ class _Finding:
         run: list[_Nest] = []
         for stmt in body:
             nest = _Nest.of(stmt)
-            alike = run[0].alike(nest) if run and nest is not None else nest
-            if alike is None:
+            if nest is None or (run and not run[0].is_like(nest)):
                 out += self.copied(run)
                 run = []
             if nest is not None:
-                run.append(alike or nest)
+                run.append(nest)
                 continue
             if isinstance(stmt, For):
                 enter(stmt, self.ranges)
@@ -125,8 +126,9 @@ class _Finding:
         """Nests with the same loops, after copies of the cells that keep them apart."""
         for loop in run[0].loops if run else ():
             enter(loop, self.ranges)
-        if len(run) < 2:
+        if len(run) < 2 or not _overwrite_what_others_read(run):
             return [nest.stmt for nest in run]
+        run = [run[0], *(run[0].alike(nest) for nest in run[1:])]
         late = _too_late(run, self.ranges)
         copies = {cell: _copied(cell, run[0].loops) for at in late for cell in late[at]}
         known = {cell: copy for cell, copy in copies.items() if copy is not None}
@@ -169,6 +171,16 @@ def _are_many(copies: Iterable[_Copy], loops: Sequence[For], arrays: int) -> boo
 def _iterations(loops: Sequence[For]) -> int | None:
     trips = [loop.trips for loop in loops if loop.trips is not None]
     return math.prod(trips) if len(trips) == len(loops) else None
+
+
+def _overwrite_what_others_read(run: Sequence[_Nest]) -> bool:
+    """Does a nest store to an array that one before it reads?"""
+    seen: set[Tensor] = set()
+    for nest in run:
+        if not seen.isdisjoint(written_in(nest.body)):
+            return True
+        seen.update(tensor.storage for stmt in nest.body for tensor, _ in reads(stmt))
+    return False
 
 
 def _too_late(run: Sequence[_Nest], ranges: Ranges) -> dict[int, list[Cell]]:
