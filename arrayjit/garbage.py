@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock, get_ident
 
-__all__ = ["resting"]
+__all__ = ["make_old", "resting"]
 
 
 class _Rest:
@@ -44,7 +44,7 @@ class _Rest:
             self.threads.remove(get_ident())
             if self.goes_on and not self.threads:
                 if len(sys.modules) > self.modules:
-                    _made_old()
+                    make_old()
                 gc.enable()
 
     def forked(self) -> None:
@@ -55,7 +55,7 @@ class _Rest:
             gc.enable()
 
 
-def _made_old() -> None:
+def make_old() -> None:
     """All that there is goes to the oldest generation, unless somebody keeps things from the collector."""
     if gc.get_freeze_count() == 0:
         gc.freeze()

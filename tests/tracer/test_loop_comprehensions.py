@@ -12,6 +12,7 @@ from harness import assert_same
 from rolling import assert_like_numpy, length
 
 import arrayjit
+from arrayjit.garbage import resting
 
 
 def numbers(x: Any) -> Any:
@@ -274,3 +275,25 @@ def test_what_any_and_all_would_do_to_items_that_they_do_not_ask_for(
 ) -> None:
     with pytest.raises(arrayjit.UnsupportedError, match=words):
         arrayjit.jit(program)(np.linspace(0.1, 0.9, 40))
+
+
+def test_what_was_made_before_comprehensions_is_gone_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    young = gc.get_objects
+
+    def counted(generation: int) -> list[Any]:
+        found = young(generation=generation)
+        seen.append(len(found))
+        return found
+
+    def sums(x: Any) -> Any:
+        return sum([row * 2 for row in x]) + sum([row * 3 for row in x])
+
+    with resting():
+        made = [[] for _ in range(20_000)]  # type: ignore[var-annotated]
+        monkeypatch.setattr(gc, "get_freeze_count", lambda: 0)  # the tests keep things from the collector
+        monkeypatch.setattr(gc, "unfreeze", lambda: None)
+        monkeypatch.setattr(gc, "get_objects", counted)
+        assert_same(arrayjit.jit(sums)(np.ones((3, 4))), np.full(4, 15.0))
+    first, *later = seen
+    assert first >= len(made) > max(later)

@@ -24,6 +24,7 @@ from types import FrameType, GeneratorType
 from typing import Any, Union
 
 from ...frozen import slotted
+from ...garbage import make_old
 from .bytecode import comprehension, generator
 
 __all__ = ["Built", "Collecting", "Held", "Waiting", "added", "listed"]
@@ -33,6 +34,9 @@ def _held_by_a_variable() -> int:
     lone: list[Any] = []
     return sys.getrefcount(lone)
 
+
+MANY = 10_000
+"""Objects that are gone through for each comprehension at most."""
 
 _OF_A_VARIABLE = _held_by_a_variable()
 """References to a list that one variable holds: until CPython 3.13 calls hold another."""
@@ -116,10 +120,14 @@ class Waiting:
 
 
 def _newest_list() -> Built | None:
-    """The list that was made last, if it is empty and only a frame's stack refers to it."""
+    """The list that was made last, if it is empty and only a frame's stack refers to it. What is young is
+    gone through for that: where the collector rests, all that was made, which is old the next time."""
     young = gc.get_objects(generation=0)
     newest = next((value for value in reversed(young) if type(value) is list), None)
+    many = len(young) > MANY
     del young
+    if many:
+        make_old()
     if newest is None or newest or sys.getrefcount(newest) > _OF_A_VARIABLE + 1:
         return None
     return Built(newest)
