@@ -9,7 +9,7 @@ Here `x[i, j]` is of level 2 and `sqrt(m[i])` of level 1; a constant is of level
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ...frozen import slotted
@@ -90,7 +90,7 @@ class Levels:
                     return self.innermost
                 if variable not in self.changing:
                     return level
-                return max(level, _inside_the_last(variable in loop.updates for loop in self.around))
+                return max(level, _inside_the_last([variable in loop.updates for loop in self.around]))
             case Load(tensor=tensor, index=index):
                 level = max(self.of_positions(index), self.of_memory(tensor))
                 is_there = level >= self.certain or exists(tensor, index, self.ranges)
@@ -112,13 +112,17 @@ class Levels:
 
     def of_positions(self, positions: tuple[Affine, ...]) -> int:
         """The level below every loop whose symbol the positions mention."""
-        return max((self.symbols.get(s, 0) for position in positions for s in position.symbols), default=0)
+        found = [self.symbols.get(symbol, 0) for position in positions for _, symbol in position.terms]
+        return max(found, default=0)
 
     def of_memory(self, tensor: Tensor) -> int:
         storage = tensor.storage
-        return _inside_the_last(storage in loop.stores for loop in self.around)
+        return _inside_the_last([storage in loop.stores for loop in self.around])
 
 
-def _inside_the_last(holds: Iterable[bool]) -> int:
+def _inside_the_last(holds: list[bool]) -> int:
     """The level inside the innermost of the loops for which something holds."""
-    return max((level for level, one in enumerate(holds, 1) if one), default=0)
+    level = len(holds)
+    while level and not holds[level - 1]:
+        level -= 1
+    return level

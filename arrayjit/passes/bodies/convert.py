@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from ...ir.code import Caps
 from ...ir.expr import Cast
-from ...ir.loops import Kernel
+from ...ir.loops import Kernel, Update, walk_statements
+from ...ir.walk import nodes_in
 from .expand import expanded
 
 __all__ = ["convert"]
@@ -25,4 +26,8 @@ __all__ = ["convert"]
 
 def convert(kernel: Kernel, caps: Caps) -> Kernel:
     """Every conversion that the CPU does not know replaced by its definition."""
+    inside = walk_statements(kernel.body)
+    converts = any(type(node) is Cast for node in nodes_in(inside))
+    if not converts and not any(isinstance(stmt, Update) and stmt.variable.dtype.is_small for stmt in inside):
+        return kernel
     return kernel.with_body(expanded(kernel.body, caps.small_floats, (Cast,)))

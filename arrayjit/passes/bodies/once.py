@@ -53,12 +53,21 @@ def once(kernel: Kernel, caps: Caps) -> Kernel:
 
 
 def _body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    if not any(isinstance(stmt, Store) for stmt in body):
+    if not _come_back(body):
         return kept(body, [rewrite_bodies(stmt, _body) for stmt in body])
     passage = _Passage(Counter(cell for stmt in body for cell in _cells(stmt)))
     for stmt in body:
         passage.statement(stmt)
     return kept(body, [stmt for stmt in passage.out if stmt is not None])
+
+
+def _come_back(body: tuple[Stmt, ...]) -> bool:
+    """Does a body itself store to an array that it stores to before, or reads?"""
+    stored = [stmt.tensor.storage for stmt in body if type(stmt) is Store]
+    if not stored:
+        return False
+    read = {node.tensor.storage for node in nodes_in(body) if type(node) is Load}
+    return len(set(stored)) < len(stored) or not read.isdisjoint(stored)
 
 
 @slotted

@@ -28,7 +28,7 @@ from ...ir.expr import Apply, Expr, Gather, Index, Load, Local, Variable, consta
 from ...ir.loops import Define, If, Kernel, Raise, Stmt, Update, walk_statements, written_in
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import kept, locals_read, locals_updated, rewrite_bodies, variables, walk
+from ...ir.walk import applies, kept, locals_read, locals_updated, rewrite_bodies, variables, walk
 from .alarms import with_alarms
 
 __all__ = ["rare"]
@@ -38,6 +38,9 @@ RARELY = OPS["rarely"]
 
 def rare(kernel: Kernel, caps: Caps) -> Kernel:
     """Every `rarely` whose first choice needs work made a branch."""
+    raises = any(isinstance(stmt, Raise) for stmt in walk_statements(kernel.body))
+    if not raises and not applies(kernel.body, (RARELY,)):
+        return kernel
     changing = frozenset(locals_updated(walk_statements(kernel.body)))
     gathered = _gathered(kernel.body if caps.gpu else with_alarms(kernel.body), changing)
     reads = Counter(locals_read(walk_statements(gathered)))

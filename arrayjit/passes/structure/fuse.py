@@ -217,8 +217,9 @@ class _Schedule:
         self.record(nest, position)
 
     def record(self, nest: Nest, position: int) -> None:
-        self.note(nest.prelude, nest.before, 2 * position)
-        self.note(nest.body, nest.effects, 2 * position + 1)
+        if nest.prelude:
+            self.note(nest.prelude, nest.before, 2 * position)
+        self.note(() if nest.band else nest.body, nest.effects, 2 * position + 1)
 
     def note(self, body: Iterable[Stmt], effect: Effects, time: int) -> None:
         """Statements with this effect run at this time."""
@@ -244,13 +245,11 @@ class _Schedule:
     def earliest(self, effect: Effects, numbers: Iterable[Symbol]) -> int:
         """The last time at which something ran that must come before this effect; -1 for never."""
         found = [self.last_exit, self.last_seen if effect.leaves else -1]
-        found += (self.last_write.get(storage, -1) for storage in effect.reads)
-        for storage in effect.writes:
-            found += (self.last_write.get(storage, -1), self.last_read.get(storage, -1))
-        found += (self.last_set.get(variable, -1) for variable in effect.uses)
-        for variable in effect.updates:
-            found += (self.last_set.get(variable, -1), self.last_use.get(variable, -1))
-        found += (self.last_set.get(number, -1) for number in numbers)
+        found += [self.last_write.get(storage, -1) for storage in (*effect.reads, *effect.writes)]
+        found += [self.last_read.get(storage, -1) for storage in effect.writes]
+        found += [self.last_set.get(variable, -1) for variable in (*effect.uses, *effect.updates)]
+        found += [self.last_set.get(number, -1) for number in numbers]
+        found += [self.last_use.get(variable, -1) for variable in effect.updates]
         return max(found)
 
     def add(self, nest: Nest) -> None:
@@ -281,6 +280,8 @@ class _Schedule:
         after = _next(self.earliest(nest.before, nest.numbers))
         for position in self.candidates(nest, max(least, after)):
             target = self.nests[position]
+            if not self.is_turn_of(target, nest) and not self.hands_on(target, nest):
+                continue
             names = _names(target, nest)
             depth = self.joined_depth(target, nest, names)
             follows = not depth and self.may_follow(target, nest, names)
@@ -503,7 +504,8 @@ def _share_reads(mine: View, theirs: View, aligned: list[Symbol], ranges: Ranges
 
 
 def _advance(times: dict[Key, int], key: Key, time: int) -> None:
-    times[key] = max(time, times.get(key, -1))
+    if times.get(key, -1) < time:
+        times[key] = time
 
 
 def _next(time: int) -> int:

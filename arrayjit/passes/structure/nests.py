@@ -65,8 +65,9 @@ class Nest:
             self.band = self.band[:depth]
         self.body.extend(inner)
         self.effects.add(other.effects.renamed(names).without(theirs.inner))
-        self.prelude.extend(other.prelude)
-        self.before.add(other.before)
+        if other.prelude:
+            self.prelude.extend(other.prelude)
+            self.before.add(other.before)
         self.in_order |= other.in_order
         self.contracts |= other.contracts
         self.streams |= other.streams

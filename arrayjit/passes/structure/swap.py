@@ -53,6 +53,7 @@ from ...ir.loops import (
     Raise,
     Stmt,
     Store,
+    go_in_order,
     nested,
     touched,
     walk_statements,
@@ -82,6 +83,8 @@ LARGE = 256
 
 def swap(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel without copies that arrays in turns do without."""
+    if not go_in_order(kernel.body):
+        return kernel
     swapping = _Swapping(visible(kernel.params), counts(kernel.body), given(kernel.params))
     body = swapping.parts(swapping.body(kernel.body))
     return kernel.with_body(body, swapping.notes)
