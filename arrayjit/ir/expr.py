@@ -14,7 +14,7 @@ from typing import Union
 import numpy as np
 
 from ..frozen import frozen, frozen_by_identity
-from .dtype import BOOL, I64, DType
+from .dtype import BOOL, F64, I64, DType
 from .index import Affine
 from .ops import PART_OPS, Op
 from .tensor import Tensor
@@ -146,6 +146,9 @@ def convert(value: Expr, dtype: DType) -> Expr:
 
 def constant(value: bool | int | float, dtype: DType) -> Const:
     """`value` converted to `dtype` as `np.asarray(value).astype(dtype)` would."""
+    kind = type(value)
+    if (dtype is F64 and kind is float) or (dtype is I64 and kind is int and -(2**63) <= value < 2**63):
+        return Const(value, dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         converted = np.asarray(value).astype(dtype.numpy)
     if dtype is BOOL:

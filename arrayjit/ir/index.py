@@ -124,6 +124,16 @@ class Affine:
                 return coefficient
         return 0
 
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if type(other) is not Affine:
+            return NotImplemented
+        return self.offset == other.offset and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return hash((self.terms, self.offset))
+
     def __add__(self, other: Extent) -> Affine:
         if type(other) is int:
             return Affine(self.terms, self.offset + other) if other else self
@@ -236,7 +246,9 @@ Extent = Union[int, Symbol, Affine]
 
 
 def affine(values: Iterable[Extent]) -> tuple[Affine, ...]:
-    """A shape or an index tuple as affine expressions."""
+    """A shape or an index tuple as affine expressions; the same object where it is one."""
+    if type(values) is tuple and all([type(value) is Affine for value in values]):
+        return values
     return tuple([value if type(value) is Affine else Affine.of(value) for value in values])
 
 

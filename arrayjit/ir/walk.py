@@ -153,11 +153,14 @@ def bottom_up(expr: Expr, rule: Callable[[Expr, tuple[Value, ...]], Value]) -> V
             continue
         operands = node.args if type(node) is Apply else children(node)
         missing = [operand for operand in operands if id(operand) not in done]
-        if missing:
+        if any([type(operand) not in _LEAVES for operand in missing]):
             pending.append(node)
             pending.extend(reversed(missing))
-        else:
-            done[id(node)] = rule(node, tuple([done[id(operand)] for operand in operands]))
+            continue
+        for operand in missing:
+            if id(operand) not in done:
+                done[id(operand)] = rule(operand, ())
+        done[id(node)] = rule(node, tuple([done[id(operand)] for operand in operands]))
     return done[id(expr)]
 
 

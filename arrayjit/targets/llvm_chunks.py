@@ -103,7 +103,7 @@ def length(body: tuple[Stmt, ...]) -> int:
     """How much is printed."""
     total = 0
     for stmt in body:
-        total += sum(1 for _ in nodes_in((stmt,)))
+        total += len(nodes_in((stmt,)))
         match stmt:
             case For(kind=LoopKind.UNROLLED, body=inner, trips=int(trips)):
                 total += trips * length(inner)

@@ -515,7 +515,7 @@ class Trace:
     ) -> None:
         """Write every cell of a view: `target[p] = body(p)`; reductions as in `compute`. With `regroup`, a
         step of a scan, as in `Assign`."""
-        if Affine.of(0) in target.shape:
+        if any([not extent.terms and not extent.offset for extent in target.shape]):
             return
         order = target.axis_order()
         loops = _loops((*(target.shape[axis] for axis in order), *affine(over)))

@@ -49,7 +49,7 @@ class View:
     def at(self, position: Sequence[Extent]) -> tuple[Affine, ...]:
         """The tensor's index of the view's cell at `position`."""
         values = dict(zip(self.axes, affine(position), strict=True))
-        return tuple(part.substitute(values) for part in self.index)
+        return tuple([part.substitute(values) for part in self.index])
 
     def load(self, position: Sequence[Extent]) -> Load:
         return Load(self.tensor, self.at(position))
