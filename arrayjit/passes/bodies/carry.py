@@ -30,7 +30,24 @@ from ...frozen import frozen
 from ...ir.code import Caps
 from ...ir.expr import Expr, Load, Local, Variable
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Raise, Stmt, Store, Update, go_in_order
+from ...ir.loops import (
+    Barrier,
+    Bind,
+    Comment,
+    Define,
+    For,
+    Kernel,
+    Lap,
+    LoopKind,
+    Raise,
+    Stay,
+    Stmt,
+    Store,
+    Update,
+    go_in_order,
+    walk_statements,
+    written,
+)
 from ...ir.tensor import Tensor
 from ...ir.walk import (
     expressions,
@@ -40,7 +57,7 @@ from ...ir.walk import (
     rewrite_loops,
     transform,
 )
-from ..analysis.access import Range, Ranges, effects, loads
+from ..analysis.access import Range, Ranges, loads, reads
 from ..analysis.cells import Cells
 from ..analysis.inside import exists, is_inside
 from ..analysis.trips import between, enter
@@ -97,8 +114,10 @@ def _is_plain(stmt: Stmt, stored: Set[Tensor]) -> bool:
     other arrays, does nothing with it."""
     if not isinstance(stmt, For):
         return isinstance(stmt, _PLAIN)
-    found = effects((stmt,), {})
-    return not (found.writes or found.leaves) and stored.isdisjoint(found.reads)
+    inside = walk_statements((stmt,))
+    if any(isinstance(inner, (Barrier, Lap, Raise, Stay)) or written(inner) is not None for inner in inside):
+        return False
+    return stored.isdisjoint(tensor.storage for inner in inside for tensor, _ in reads(inner))
 
 
 def _carrying(loop: For, ranges: Ranges, in_lanes: Container[Symbol], notes: list[str]) -> list[Stmt]:

@@ -104,13 +104,19 @@ class _Ringing:
 
     def rings(self, steps: For) -> dict[Tensor, int]:
         """The temporaries of which few rows are needed at a time, and how many."""
+        large = [
+            tensor
+            for tensor in self.kernel.placement
+            if tensor.rank > 1 and tensor.has_fixed_shape and tensor.nbytes > self.caps.l1_bytes
+        ]
+        if not large:
+            return {}
         inside, accesses = counts(steps.body), Counter(view for view, _, _ in affine_accesses(steps.body))
         asked = {stmt.tensor.storage for stmt in walk_statements(steps.body) if isinstance(stmt, Prefetch)}
         rows_in = [_rows_in(stmt) for stmt in steps.body]
         found: dict[Tensor, int] = {}
-        for tensor in self.kernel.placement:
-            is_known = tensor in inside and tensor not in asked and tensor.has_fixed_shape
-            if not is_known or tensor.rank < 2 or tensor.nbytes <= self.caps.l1_bytes:
+        for tensor in large:
+            if tensor not in inside or tensor in asked:
                 continue
             if inside[tensor] == accesses[tensor]:
                 both = zip(steps.body, rows_in, strict=True)

@@ -153,15 +153,17 @@ class _Dividing:
     notes: list[str] = field(default_factory=list)
     known: dict[int, _Known] = field(default_factory=dict)
 
-    def nest(self, stmt: Stmt, cache: int) -> _Nest | None:
-        """None for one that surely touches no more than the cache holds, too."""
+    def is_large(self, stmt: Stmt, cache: int) -> bool:
+        """Whether a statement is independent iterations that may touch more than the cache holds."""
         if not isinstance(stmt, For) or stmt.symbol in self.made or stmt.kind is not LoopKind.PARALLEL:
-            return None
-        known = self.known.get(id(stmt))
-        if known is None:
-            known = self.known[id(stmt)] = _Known(stmt, _bytes_at_most(stmt))
-        if known.most <= cache:
-            return None
+            return False
+        if id(stmt) not in self.known:
+            self.known[id(stmt)] = _Known(stmt, _bytes_at_most(stmt))
+        return self.known[id(stmt)].most > cache
+
+    def nest(self, stmt: Stmt) -> _Nest | None:
+        """One that is large as a nest, if it is one."""
+        known = self.known[id(stmt)]
         if known.nest is False:
             known.nest = _Nest.of(stmt)
         return known.nest
@@ -170,8 +172,10 @@ class _Dividing:
         """A body with runs of nests by sections for a cache; not inside loops that threads may share."""
         out: list[Stmt] = []
         group: list[_Nest] = []
-        for stmt in body:
-            nest = self.nest(stmt, cache)
+        large = [self.is_large(stmt, cache) for stmt in body]
+        for at, stmt in enumerate(body):
+            is_beside = any((*large[max(at - 1, 0) : at], *large[at + 1 : at + 2]))
+            nest = self.nest(stmt) if large[at] and is_beside else None
             if nest is None or not self.goes_on(group, nest, cache):
                 out += self.together(group, cache)
                 group = []

@@ -121,7 +121,11 @@ class _Sweeping:
                     pass
         out: list[Stmt] = []
         group: list[Rows] = []
-        for stmt in chain.from_iterable(map(_row_by_row, body)):
+        stmts = tuple(chain.from_iterable(map(_row_by_row, body)))
+        for at, stmt in enumerate(stmts):
+            if not any(map(_is_parallel, (*stmts[max(at - 1, 0) : at], *stmts[at + 1 : at + 2]))):
+                out += self.alone(stmt)
+                continue
             one = self.following(group, stmt)
             if one is None and group:
                 out += self.together(group)
@@ -370,6 +374,10 @@ def _disturbs(steps: For, sums: For) -> bool:
     inside = walk_statements(steps.body)
     is_chain = any(isinstance(stmt, For) and stmt.kind is LoopKind.SEQUENTIAL for stmt in inside)
     return is_chain and any(map(is_rounded, walk_statements(sums.body)))
+
+
+def _is_parallel(stmt: Stmt) -> bool:
+    return isinstance(stmt, For) and stmt.kind is LoopKind.PARALLEL
 
 
 def _row_by_row(stmt: Stmt) -> Sequence[Stmt]:
