@@ -32,7 +32,7 @@ from .bodies import accumulation, changes, conditions, fills_lanes
 from .llvm_across import Across, across
 from .llvm_alike import Form
 from .llvm_chunks import Chunk, call_chunk
-from .llvm_extremes import fold, forms_again, nothing_lost, were_lost
+from .llvm_extremes import folds, forms_again, nothing_lost, were_lost
 from .llvm_held import holding
 from .llvm_interleaved import Item, lanes_of
 from .llvm_loops import (
@@ -63,7 +63,7 @@ from .llvm_statements import Statements
 from .llvm_strings import fewest_cells, strings
 from .llvm_text import Operand, Value, Writer
 from .llvm_transposed import transposed_loads
-from .llvm_values import any_lane, apply, carried, from_carried, identity
+from .llvm_values import any_lane, carried, from_carried, identity
 
 __all__ = ["Body"]
 
@@ -313,9 +313,7 @@ class Body(Statements):
             self._accumulating = self._in_order = frozenset()
 
         def folded(nans: bool | None) -> None:
-            for variable, op in accums.items():
-                total = fold(writer, op, self._values[variable], within.numbers, nans)
-                self._values[variable] = apply(writer, op, (totals[variable], total), variable.dtype)
+            self._values.update(folds(writer, accums, totals, self._values, within.numbers, nans))
 
         def whole(nans: bool | None) -> None:
             steps()

@@ -13,19 +13,21 @@ signs among them, the last is taken either way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from itertools import zip_longest
 
 from ..ir.conditions import BEYOND, is_compared
 from ..ir.dtype import BOOL, F32, F64, DType, named
+from ..ir.expr import Variable
 from ..ir.loops import Comment, Define, For, Prefetch, Update
 from ..ir.ops import OPS, Op
+from .llvm_folds import folded, folded_together, go_together
 from .llvm_text import Value, Writer
 from .llvm_values import any_lane, any_sign, apply, either, halves, mask_lanes, select
 
-__all__ = ["fold", "forms_again", "greatest", "lost", "nothing_lost", "were_lost"]
+__all__ = ["folds", "forms_again", "greatest", "lost", "nothing_lost", "were_lost"]
 
 FEWEST = 8
 """Lanes that are worth a branch."""
@@ -87,14 +89,38 @@ def were_lost(writer: Writer, every: Iterable[Value]) -> str:
     return reduce(lambda one, other: writer.pure(f"or i1 {one}, {other}"), conditions)
 
 
-def fold(
-    writer: Writer, op: Op, value: Value, numbers: Sequence[int] = (), nans: bool | None = None
-) -> Value:
-    """The lanes combined into one: lane `l` with lane `l + width / 2`, until one is left. They may have other
-    `numbers` than those of their order. `nans` says whether there is a NaN, if that is known."""
+def folds(
+    writer: Writer,
+    ops: Mapping[Variable, Op],
+    totals: Mapping[Variable, Value],
+    values: Mapping[Variable, Value],
+    numbers: Sequence[int] = (),
+    nans: bool | None = None,
+) -> dict[Variable, Value]:
+    """The lanes of locals combined into one, and with what each was before: lane `l` with lane
+    `l + width / 2`, until one is left. They may have other `numbers` than those of their order. `nans` says
+    whether there is a NaN, if that is known."""
+    alike: dict[tuple[Op, DType, int], list[Variable]] = {}
     if numbers:
-        value = writer.shuffle(value, sorted(range(value.lanes), key=numbers.__getitem__))
+        order = sorted(range(len(numbers)), key=numbers.__getitem__)
+        values = {variable: writer.shuffle(values[variable], order) for variable in ops}
+    for variable, op in ops.items():
+        value = values[variable]
+        alike.setdefault((op, value.dtype, value.lanes), []).append(variable)
+    found: dict[Variable, Value] = {}
+    for (op, dtype, _), variables in alike.items():
+        value = values[variables[0]]
+        if len(variables) > 1 and go_together(op, value) and not _is_extreme(op, dtype):
+            parts = ([of[variable] for variable in variables] for of in (totals, values))
+            found.update(zip(variables, folded_together(writer, op, *parts), strict=True))
+        else:
+            for variable in variables:
+                value = _fold(writer, op, values[variable], nans)
+                found[variable] = apply(writer, op, (totals[variable], value), dtype)
+    return found
 
+
+def _fold(writer: Writer, op: Op, value: Value, nans: bool | None) -> Value:
     def combine(low: Value, high: Value) -> Value:
         return apply(writer, op, (low, high), value.dtype)
 
@@ -102,19 +128,13 @@ def fold(
         return greatest(writer, op, low, high)
 
     if not _is_extreme(op, value.dtype) or nans or value.lanes < FEWEST:
-        return _folded(writer, value, combine)
+        return folded(writer, value, combine)
     if nans is None:
         return _extreme(writer, value, combine, choose)
-    return _folded(writer, value, choose)
+    return folded(writer, value, choose)
 
 
 Combine = Callable[[Value, Value], Value]
-
-
-def _folded(writer: Writer, value: Value, combine: Combine) -> Value:
-    while value.lanes > 2:
-        value = combine(*halves(writer, value))
-    return combine(writer.lane(value, 0), writer.lane(value, 1))
 
 
 def _extreme(writer: Writer, value: Value, combine: Combine, choose: Combine) -> Value:
@@ -128,7 +148,7 @@ def _extreme(writer: Writer, value: Value, combine: Combine, choose: Combine) ->
     for label, step in ((lost, combine), (usual, choose)):
         writer.start(label)
         with writer.scope():
-            found = _folded(writer, value, step)
+            found = folded(writer, value, step)
         ends[writer.block] = found
         writer.jump(join)
     writer.start(join)
