@@ -58,13 +58,13 @@ class GpuCaps:
 @frozen
 class Ahead:
     """How many bytes ahead of a loop lines are asked for: `further` where it computes much or adds up rows,
-    `one` where it is at several places of one array which the last cache has room for. With `second`, lines
-    may be asked for into the second cache alone; with `rows`, loops that go along many rows at once ask for
-    them: products for what they pack next, sums down columns for what comes later in each; and loops along
-    parts of rows for those of later rows. Loops that go through a row several times ask for what lies so many
-    bytes `beyond` the same place of the next one. With `chosen`, loops over rows that positions choose go
-    through a few at once and ask for those that later positions choose; without it, for what lies behind
-    each, however short it is."""
+    `one` where it is at several places of one array which the last cache has room for, or of what only memory
+    holds. With `second`, lines may be asked for into the second cache alone; with `rows`, loops that go along
+    many rows at once ask for them: products for what they pack next, sums down columns for what comes later
+    in each; and loops along parts of rows for those of later rows. Loops that go through a row several times
+    ask for what lies so many bytes `beyond` the same place of the next one. With `chosen`, loops over rows
+    that positions choose go through a few at once and ask for those that later positions choose; without it,
+    for what lies behind each, however short it is."""
 
     further: int = 2048
     one: int = 256

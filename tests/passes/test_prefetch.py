@@ -48,7 +48,7 @@ def asked(text: str, ahead: Ahead, l1: int, l3: int) -> list[str]:
         (Ahead(), 1 << 15, "x[i + 256], 2"),
         (ONE_CACHE, 1 << 20, "x[i + 128]"),
         (ONE_CACHE, 1 << 17, "x[i + 32]"),
-        (ONE_CACHE, 1 << 15, "x[i + 32]"),
+        (ONE_CACHE, 1 << 15, "x[i + 128]"),
     ],
 )
 def test_how_far_extremes_ask_ahead_depends_on_where_their_array_is(ahead, l3, first):

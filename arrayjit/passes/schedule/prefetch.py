@@ -321,7 +321,8 @@ class _Ahead:
             return known.further, 1
         if total > self.caps.l3_bytes and known.second:
             return known.further, 2
-        return (known.one if len(arrays) == 1 and total * KEPT <= self.caps.l3_bytes else SOON), 1
+        is_near = len(arrays) == 1 and total * KEPT <= self.caps.l3_bytes
+        return (known.one if is_near or total > self.caps.l3_bytes else SOON), 1
 
     def along(self, loop: For) -> dict[Cell, bool]:
         """The cells of large arrays that a vector loop comes to first, as `leading` finds them."""
