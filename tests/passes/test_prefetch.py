@@ -132,6 +132,26 @@ def test_what_adds_up_rows_asks_for_the_next_ones_however_little_it_does(text, b
     assert asked(text, Ahead(further=further, beyond=beyond), 4096, l3)[0] == found
 
 
+SCALED = """
+def f(x: read[f64, 400, 128], y: write[f64, 400, 128]):
+    for i in sequential(0, 400):
+        s: f64 = f64(0.0)
+        for j in vector(0, 128, lanes=8):
+            s = reduce(add, s, x[i, j])
+        u: f64 = f64(0.0)
+        for k in vector(0, 128, lanes=8):
+            t: f64 = subtract[f64](x[i, k], s)
+            u = reduce(add, u, multiply[f64](t, t))
+        for m in vector(0, 128, lanes=8):
+            y[i, m] = divide[f64](divide[f64](subtract[f64](x[i, m], s), u), u)
+"""
+
+
+@pytest.mark.parametrize(("beyond", "found"), [(0, "x[i + 1, m]"), (512, "x[i + 1, k]")])
+def test_where_processors_ask_for_rows_that_do_little_sums_ask_before_loops_that_store(beyond, found):
+    assert asked(SCALED, Ahead(beyond=beyond), 4096, 1 << 22) == [found]
+
+
 CHOSEN = """
 def f(x: read[f64, 400, 128], k: read[i64, 200], y: write[f64, 200]):
     for i in parallel(0, 200):

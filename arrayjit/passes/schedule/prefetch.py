@@ -12,7 +12,8 @@ find the row in a cache: the hardware sees no further than what is asked for. So
 asks for the next row, line by line, which comes while it computes (`rows`): softmax of large arrays takes
 0.65 to 0.9 of the time. The end of a row that is asked for in this way is needed at once. Where that was seen
 to gain (Zen 5), a page beyond the same place of the next row is asked for instead (`beyond`), and a loop that
-does little asks for what the first one adds up.
+does little asks for what the first one adds up; one that adds up asks before one that stores, which waits for
+lines of its results as well.
 
     for i in sequential(0, 4000):                   for i in sequential(0, 4000):
         s = 0.0                                         prefetch(x[i + 1, 0])
@@ -166,14 +167,16 @@ class _Ahead:
         if self.finishes_another(busiest):
             return None
         beyond = self.beyond(passes, rows)
-        asking = _asking(busiest, rows, beyond or 0)
+        sums = [stmt for stmt in passes[1:] if beyond is not None and _adds_up(stmt)]
+        chosen = max(sums or [busiest], key=self.work)
+        asking = _asking(chosen, rows, beyond or 0)
         busy = BUSIER if self.waits_for_results(loop, rows) else BUSY
         is_busy = self.work(busiest) >= busy * nbytes / self.caps.line_bytes
-        if asking is busiest or not (is_busy or self.gains_anyway(passes[0], busiest, nbytes, beyond)):
+        if asking is chosen or not (is_busy or self.gains_anyway(passes[0], busiest, nbytes, beyond)):
             return None
         names = ", ".join(dict.fromkeys(row.tensor.label for row in rows))
-        self.notes.append(f"prefetch: while {busiest.symbol.hint} goes on, the next of {names} is fetched")
-        return replace(loop, body=tuple(asking if stmt is busiest else stmt for stmt in loop.body))
+        self.notes.append(f"prefetch: while {chosen.symbol.hint} goes on, the next of {names} is fetched")
+        return replace(loop, body=tuple(asking if stmt is chosen else stmt for stmt in loop.body))
 
     def beyond(self, passes: Sequence[For], rows: Sequence[_Row]) -> int | None:
         """How many bytes behind the same places of the next rows lies what is asked for: some for rows from
