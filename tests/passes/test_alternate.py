@@ -12,6 +12,7 @@ from arrayjit.passes.manager import optimize
 from arrayjit.tracer.calls.function import trace_function
 
 SMALL = Caps(l1_bytes=2048)
+SHARED = Caps(l1_bytes=512, l2_bytes=1024, threads=2, thread_work=64)
 
 
 def powers(a, x):
@@ -36,16 +37,18 @@ def until(a, x):
     return arrayjit.while_loop(lambda x: np.abs(x).max() > 1e-9, step, x)
 
 
+@pytest.mark.parametrize("caps", [SMALL, SHARED])
 @pytest.mark.parametrize("size", [24, 33, 50])
 @pytest.mark.parametrize("program", [powers, network, until])
-def test_rows_in_both_orders_have_the_same_bits(program, size):
+def test_rows_in_both_orders_have_the_same_bits(program, size, caps):
     random = np.random.default_rng(3)
     arguments = random.standard_normal((size, size)), random.standard_normal(size)
     computation = trace_function(program, arguments, {}).computation
     results = []
     for without in ((), ("alternate",)):
-        kernel = optimize(computation, SMALL, Schedule(without), verify=True).kernel
+        kernel = optimize(computation, caps, Schedule(without), verify=True).kernel
         assert any(note.startswith("alternate") for note in kernel.notes) == (not without)
+        assert any(note.startswith("threads") for note in kernel.notes) == (caps.threads > 1)
         arrays = dict(zip(("a", "x"), arguments, strict=True))
         cells = {
             param.tensor: arrays.get(

@@ -76,7 +76,7 @@ MACHINES = {
     "segments": Caps(threads=4),
     "sweep": Caps(l1_bytes=256, l2_bytes=2048, l3_bytes=4096),
     "tile": Caps(vector_bytes=64, registers=32),
-    "alternate": Caps(l1_bytes=1024),
+    "alternate": Caps(l1_bytes=1024, l2_bytes=1536, threads=2),
     "trail": Caps(threads=2, thread_work=10_000, l2_bytes=64 * 1024, l3_bytes=256 * 1024),
     "widen": Caps(gpu=GpuCaps(busy_threads=8)),
     "threads": Caps(threads=4, thread_work=64),

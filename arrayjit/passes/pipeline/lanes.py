@@ -133,7 +133,7 @@ ON_LANES: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(endwise, ("append",), "what is put side by side has no branches of its own", optional=True),
     Pass(spell, ("endwise", "ragged"), "what is left in order stays so"),
     Pass(threads, ("spell",), "what a thread gets is no longer moved", explained=explain_threads),
-    Pass(alternate, ("threads",), "rows that threads share are not taken in turns", optional=True),
+    Pass(alternate, ("threads",), "rows that threads share go back in each share", optional=True),
     Pass(prefetch, ("threads",), "what a row is gone through for does not change any more", optional=True),
     Pass(
         foresee,
