@@ -403,6 +403,56 @@ def continue_where_an_element_is_zero(x):
 
 
 @called_with(x6)
+def continue_after_counting(x):
+    total, left_out = 0.0, 0
+    for i in range(6):
+        if x[i] == 0:  # here
+            left_out += 1
+            continue
+        total += 1 / x[i]
+    return total, left_out
+
+
+@called_with(x6)
+def if_with_a_loop_inside(x):
+    y = 0.0
+    for i in range(6):
+        if x[i] < 0:  # here
+            root = 0.0
+        else:
+            half = x[i]
+            for j in range(3):
+                half = half / (j + 1)
+            root = half
+        y += root
+    return y
+
+
+@called_with(x6)
+def if_on_a_position_that_may_not_be_there(x):
+    places = x.astype(int)
+    for i in range(6):
+        if 0 <= places[i] < 6:  # here
+            x[places[i]] = 0.0
+    return x
+
+
+@called_with(x6)
+def conditional_expression_of_a_cell(x):
+    for i in range(6):
+        x[i] = x[i] if x[i] > 0 else 0.0  # here
+    return x
+
+
+@called_with(x6)
+def return_of_a_cell_that_may_not_be_there(x):
+    k = np.searchsorted(np.sort(x), 3.0)
+    if k < 6:  # here
+        return x[k]
+    return np.inf
+
+
+@called_with(x6)
 def return_on_a_condition(x):
     if x.sum() > 0:  # here
         return x
@@ -429,6 +479,37 @@ def while_on_a_residual(x):
         x = y
         steps += 1
     return x, steps
+
+
+@called_with(x6)
+def while_whose_last_step_is_read(x):
+    change = np.inf
+    while change > 1e-6:  # here
+        for i in range(6):
+            half = x[i] / 2
+            x[i] = half
+        step = x / 2
+        change = np.abs(step).max()
+    return x + step
+
+
+@called_with(x6)
+def break_before_the_step(x):
+    for k in range(5, -1, -1):
+        slope = 2 * x[k]
+        if abs(slope) < 1e-9:  # here
+            break
+        x[k] -= 1 / slope
+    return x, k
+
+
+@called_with(x6)
+def return_of_what_the_loop_finds(x):
+    for i in range(1, 6):
+        rise = x[i] - x[i - 1]
+        if rise > 3:  # here
+            return rise / 2
+    return 0.0
 
 
 @called_with(x6)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Union
 
 import numpy as np
 
 from ...errors import Location
+from .liveness import Names, assigned, needed_after, needed_before
 
 __all__ = ["instead_of_condition", "instead_of_float"]
 
@@ -22,6 +23,7 @@ _CALLS = {
 }
 _LOGICAL = {ast.And: "logical_and", ast.Or: "logical_or"}
 _NEEDING_CELLS = frozenset(("max", "min", "argmax", "argmin"))
+_COUNTING_CELLS = frozenset(("len", "size", "shape"))
 
 _LEAVING = (ast.Break, ast.Continue, ast.Return)
 
@@ -94,90 +96,206 @@ def _instead_of_choice(node: Choice, around: list[ast.AST]) -> str:
     test = _vectorised(node.test)
     match node:
         case ast.While():
-            return _instead_of_while(node, test)
-        case ast.IfExp(body=yes, orelse=no) if any(map(_may_be_guarded, (yes, no))):
-            return f"write arrayjit.cond({test}, lambda: {ast.unparse(yes)}, lambda: {ast.unparse(no)})"
+            return _instead_of_while(node, test, around[0])
         case ast.IfExp(body=yes, orelse=no):
-            return f"write np.where({test}, {ast.unparse(yes)}, {ast.unparse(no)})"
+            return f"write {_choice(node.test, yes, no)}"
         case ast.Assert(msg=said):
             error = ast.Raise(ast.Call(ast.Name("AssertionError", ast.Load()), [said] if said else [], []))
-            return _as_functions(_vectorised(ast.UnaryOp(ast.Not(), node.test)), [error], [], around[0])
+            return _as_functions(_vectorised(ast.UnaryOp(ast.Not(), node.test)), [error], [], frozenset())
         case ast.If():
-            loops = [part for part in around if isinstance(part, (ast.For, ast.While))]
-            return _instead_of_if(node, test, around[0], loops[-1] if loops else None)
+            return _instead_of_if(node, test, around)
 
 
-def _may_be_guarded(side: ast.expr) -> bool:
-    """Whether a side of a choice raises where there are no cells, which the condition may ask for:
-    `np.where` computes both sides."""
-    return any(
-        isinstance(part, ast.Subscript) or (isinstance(part, ast.Attribute) and part.attr in _NEEDING_CELLS)
-        for part in ast.walk(side)
-    )
+def _choice(test: ast.expr, yes: ast.expr, no: ast.expr) -> str:
+    """One of two values by a condition; only that one is computed where the other may not be there."""
+    if _may_be_guarded(test, (yes, no)) or any(map(_is_no_array, (yes, no))):
+        return f"arrayjit.cond({_vectorised(test)}, lambda: {ast.unparse(yes)}, lambda: {ast.unparse(no)})"
+    return f"np.where({_vectorised(test)}, {ast.unparse(yes)}, {ast.unparse(no)})"
 
 
-def _instead_of_if(node: ast.If, test: str, scope: ast.AST, loop: Loop | None) -> str:
-    """What to write instead of an `if` in a function and in the innermost loop around it."""
+def _is_no_array(value: ast.expr) -> bool:
+    return isinstance(value, (ast.Tuple, ast.List, ast.Dict)) or value == ast.Constant(None)
+
+
+def _may_be_guarded(test: ast.expr, sides: Sequence[ast.expr]) -> bool:
+    """Whether the condition asks for what a side needs, which `np.where` computes both ways: whether there
+    are cells, or the position of one."""
+    asked = {ast.unparse(part) for one in ast.walk(test) for part in _compared_parts(one)}
+    counted = any(_name_of(part) in _COUNTING_CELLS for part in ast.walk(test))
+    for part in (part for side in sides for part in ast.walk(side)):
+        if counted and (isinstance(part, ast.Subscript) or _name_of(part) in _NEEDING_CELLS):
+            return True
+        if isinstance(part, ast.Subscript) and any(
+            isinstance(one, ast.expr) and ast.unparse(one) in asked for one in ast.walk(part.slice)
+        ):
+            return True
+    return False
+
+
+def _name_of(node: ast.AST) -> str:
+    match node:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+        case _:
+            return ""
+
+
+def _compared_parts(node: ast.AST) -> list[ast.expr]:
+    match node:
+        case ast.Compare(left=left, comparators=others):
+            return [part for part in (left, *others) if not isinstance(part, ast.Constant)]
+        case _:
+            return []
+
+
+def _instead_of_if(node: ast.If, test: str, around: list[ast.AST]) -> str:
+    """What to write instead of an `if`; `around` is the syntax that reaches over it."""
+    scope = around[0]
+    loops = [part for part in around if isinstance(part, (ast.For, ast.While))]
     leaves = {type(part) for part in ast.walk(node) if isinstance(part, _LEAVING)}
-    opposite = _vectorised(ast.UnaryOp(ast.Not(), node.test))
-    if ast.Break in leaves or (ast.Return in leaves and loop is not None):
-        return f"leave the loop by its condition: write it as an arrayjit.while_loop, while {opposite}"
+    if loops and (ast.Break in leaves or ast.Return in leaves):
+        return _instead_of_leaving(node, test, loops[-1], scope)
     if ast.Return in leaves:
-        return f"compute both results, and return np.where({test}, a, b)"
-    if ast.Continue in leaves and loop is not None:
-        rest = loop.body[loop.body.index(node) + 1 :] if node in loop.body else []
-        return _as_functions(opposite, rest, [], scope)
+        return _instead_of_return(node, test, scope)
+    if ast.Continue in leaves and loops:
+        return _instead_of_continue(node, loops[-1], scope)
     chosen = _chosen(node)
     if chosen is not None:
-        target, value = chosen
+        target, value = map(ast.unparse, chosen)
         return f"write {target} = {value}"
-    return _as_functions(test, node.body, node.orelse, scope)
+    return _as_functions(test, node.body, node.orelse, needed_after(scope, node))
 
 
-def _chosen(node: ast.If) -> tuple[str, str] | None:
+def _instead_of_return(node: ast.If, test: str, scope: ast.AST) -> str:
+    match [*node.body, *(node.orelse or _following(node, scope)[:1])]:
+        case [ast.Return(value=ast.expr() as yes), ast.Return(value=ast.expr() as no)]:
+            return f"write return {_choice(node.test, yes, no)}"
+        case _:
+            return (
+                "write what is done either way, up to its return, as functions\n"
+                "    def yes(): ...\n"
+                "    def no(): ...\n"
+                f"    return arrayjit.cond({test}, yes, no)"
+            )
+
+
+def _instead_of_continue(node: ast.If, loop: Loop, scope: ast.AST) -> str:
+    """The rest of the iteration is one side, what is done before the `continue` is the other."""
+    opposite = _vectorised(ast.UnaryOp(ast.Not(), node.test))
+    rest = [*node.orelse, *(loop.body[loop.body.index(node) + 1 :] if node in loop.body else [])]
+    before = [part for part in node.body if not isinstance(part, ast.Continue)]
+    return _as_functions(opposite, rest, before, needed_after(scope, loop.body[-1]))
+
+
+def _following(node: ast.stmt, scope: ast.AST) -> list[ast.stmt]:
+    """The statements that stand after one, in the same block."""
+    for part in ast.walk(scope):
+        for block in (getattr(part, "body", None), getattr(part, "orelse", None)):
+            if isinstance(block, list) and node in block:
+                return block[block.index(node) + 1 :]
+    return []
+
+
+def _instead_of_leaving(node: ast.If, test: str, loop: Loop, scope: ast.AST) -> str:
+    """A loop that a `break` or `return` leaves, as one that carries whether it was left. Its index is carried
+    as Python has it: after the loop it is that of the last iteration."""
+    returned = [part for part in ast.walk(node) if isinstance(part, ast.Return)]
+    carried = {name: name for name in _carried(loop, scope, needed_before(list(returned)))}
+    match loop:
+        case ast.For(target=ast.Name(id=index), iter=ast.Call(func=ast.Name(id="range"), args=limits)):
+            start, stop = map(ast.unparse, ([ast.Constant(0), *limits] if len(limits) == 1 else limits)[:2])
+            step = ast.unparse(limits[2]) if len(limits) == 3 else "1"
+            following = _plus(index, step)
+            goes_on = f"{following} {'>' if step.startswith('-') else '<'} {stop}"
+            carried = {index: _minus(start, step), **carried}
+            begins = f"{index} = {following}; "
+        case ast.While():
+            goes_on, begins = _vectorised(loop.test), ""
+        case _:
+            opposite = _vectorised(ast.UnaryOp(ast.Not(), node.test))
+            return f"leave the loop by its condition: write it as an arrayjit.while_loop, while {opposite}"
+    left = _new_name("left", scope)
+    state, stays = ", ".join((*carried, left)), f"np.logical_not({left})"
+    test_of_all = stays if goes_on == "True" else f"np.logical_and({goes_on}, {stays})"
+    is_last = node is loop.body[-1]
+    ends = f"return {', '.join((*carried, test))}" if is_last else f"{left} = {test}; ...; return {state}"
+    lines = [
+        "carry whether the loop is left",
+        f"    def test(state): {state} = state; return {test_of_all}",
+        f"    def body(state): {state} = state; {begins}...; {ends}",
+        f"    {state} = arrayjit.while_loop(test, body, ({', '.join((*carried.values(), 'False'))}))",
+    ]
+    lines.extend(_without_value(carried, loop, scope))
+    if not is_last:
+        lines.append(f"    what the body does behind that, it does by arrayjit.cond({stays}, ...)")
+    if returned:
+        lines.append(f"    what is returned, and what is done behind the loop, by arrayjit.cond({left}, ...)")
+    return "\n".join(lines)
+
+
+def _new_name(name: str, scope: ast.AST) -> str:
+    used = {part.id for part in ast.walk(scope) if isinstance(part, ast.Name)}
+    return f"is_{name}" if name in used else name
+
+
+def _plus(number: str, step: str) -> str:
+    """The sum of a number and a step, as one writes it."""
+    return f"{number} - {step[1:]}" if step.startswith("-") else f"{number} + {step}"
+
+
+def _minus(number: str, step: str) -> str:
+    if number.isdigit() and step.isdigit():
+        return str(int(number) - int(step))
+    return f"{number} + {step[1:]}" if step.startswith("-") else f"{number} - {step}"
+
+
+def _chosen(node: ast.If) -> tuple[ast.expr, ast.expr] | None:
     """What an `if` assigns and the value as an expression, if each side is one assignment to the same."""
     yes = _assigned(node.body)
     no = _assigned(node.orelse) if node.orelse or yes is None else (yes[0], yes[0])
-    if yes is None or no is None or yes[0] != no[0]:
+    if yes is None or no is None or ast.unparse(yes[0]) != ast.unparse(no[0]):
         return None
-    return yes[0], f"np.where({_vectorised(node.test)}, {yes[1]}, {no[1]})"
+    if _may_be_guarded(node.test, (yes[0], yes[1], no[1])) or any(map(_is_no_array, (yes[1], no[1]))):
+        return None
+    return yes[0], _numpy("where", ast.parse(_vectorised(node.test), mode="eval").body, yes[1], no[1])
 
 
-def _assigned(side: list[ast.stmt]) -> tuple[str, str] | None:
+def _assigned(side: list[ast.stmt]) -> tuple[ast.expr, ast.expr] | None:
     """The target and the value of a side that is one assignment."""
     match side:
         case [ast.Assign(targets=[ast.Name() | ast.Subscript() | ast.Attribute() as target], value=value)]:
-            return ast.unparse(target), ast.unparse(value)
+            return target, value
         case [ast.AugAssign(target=target, op=op, value=value)]:
-            return ast.unparse(target), ast.unparse(ast.BinOp(target, op, value))
+            return target, ast.BinOp(target, op, value)
         case [ast.If() as inner]:
             return _chosen(inner)
         case _:
             return None
 
 
-def _as_functions(test: str, yes: list[ast.stmt], no: list[ast.stmt], scope: ast.AST) -> str:
+def _as_functions(test: str, yes: list[ast.stmt], no: list[ast.stmt], after: Names) -> str:
     """The sides of an `if` as functions for `arrayjit.cond`. They give the names that they assign and that
-    the rest of the function knows too, and take those that they may not assign or that they read."""
-    inside = {id(part) for side in (yes, no) for part in _names(side)}
-    known = {part.id for part in _names([scope]) if id(part) not in inside}
-    known |= {part.arg for part in ast.walk(scope) if isinstance(part, ast.arg)}
-    first, second = _assigned_names(yes), _assigned_names(no)
-    names = [name for name in dict.fromkeys((*first, *second)) if name in known]
-    read = {part.id for side in (yes, no) for part in _names(side) if isinstance(part.ctx, ast.Load)}
-    taken = ", ".join(n for n in names if n in read or n not in first or n not in second)
-    given = ", ".join(names)
-    after = f"; return {given}" if names else ""
-    other = "no" if no else f"lambda {taken}: {_packed(given)}" if names else "lambda: None"
+    are read afterwards, and take those that they may not assign or that they read before."""
+    names = assigned((*yes, *no))
+    given = [name for name in names if name in after]
+    needed = needed_before(yes, given) | needed_before(no, given)
+    taken = ", ".join(name for name in names if name in needed)
+    results = ", ".join(given)
+    ending = f"; return {results}" if given else ""
+    other = "no" if no else f"lambda {taken}: {_packed(results)}" if given else _nothing(taken)
     call = ", ".join(part for part in (test, "yes", other, taken) if part)
     return "\n".join(
         [
             "write the branches as functions",
-            f"    def yes({taken}): {_raising(yes) or '...' + after}",
-            *[f"    def no({taken}): ...{after}"] * bool(no),
-            f"    {given + ' = ' if names else ''}arrayjit.cond({call})",
+            f"    def yes({taken}): {_raising(yes) or '...' + ending}",
+            *[f"    def no({taken}): ...{ending}"] * bool(no),
+            f"    {results + ' = ' if given else ''}arrayjit.cond({call})",
         ]
     )
+
+
+def _nothing(taken: str) -> str:
+    return f"lambda {taken}: None" if taken else "lambda: None"
 
 
 def _raising(side: list[ast.stmt]) -> str:
@@ -189,43 +307,44 @@ def _raising(side: list[ast.stmt]) -> str:
             return ""
 
 
-def _names(statements: Sequence[ast.AST]) -> Iterator[ast.Name]:
-    for statement in statements:
-        yield from (part for part in ast.walk(statement) if isinstance(part, ast.Name))
-
-
-def _assigned_names(side: list[ast.stmt]) -> list[str]:
-    return [part.id for part in _names(side) if isinstance(part.ctx, ast.Store)]
-
-
 def _packed(names: str) -> str:
     return f"({names})" if "," in names else names
 
 
-def _instead_of_while(node: ast.While, test: str) -> str:
-    names = ", ".join(_carried(node)) or "state"
+def _instead_of_while(node: ast.While, test: str, scope: ast.AST) -> str:
+    carried = _carried(node, scope)
+    names = ", ".join(carried) or "state"
     several = "," in names
     state = "state" if several else names
     unpack = f"{names} = state; " if several else ""
-    return (
-        "write the loop as\n"
-        f"    def test({state}): {unpack}return {test}\n"
-        f"    def body({state}): {unpack}...; return {names}\n"
-        f"    {names} = arrayjit.while_loop(test, body, {_packed(names)})"
+    lines = [
+        "write the loop as",
+        f"    def test({state}): {unpack}return {test}",
+        f"    def body({state}): {unpack}...; return {names}",
+        f"    {names} = arrayjit.while_loop(test, body, {_packed(names)})",
+        *_without_value(carried, node, scope),
+    ]
+    return "\n".join(lines)
+
+
+def _without_value(carried: Iterable[str], loop: Loop, scope: ast.AST) -> list[str]:
+    """What to do about names that a loop carries and that have no value where it begins."""
+    known = {part.arg for part in ast.walk(scope) if isinstance(part, ast.arg)}
+    for part in ast.walk(scope):
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store) and part.lineno < loop.lineno:
+            known.add(part.id)
+    first = assigned([loop.target]) if isinstance(loop, ast.For) else []
+    names = [name for name in carried if name not in known and name not in first]
+    return [f"    bind {' and '.join(names)} before, to values of the kinds that the loop gives"] * bool(
+        names
     )
 
 
-def _carried(node: ast.While) -> list[str]:
-    """The names that a loop's body assigns, and that its test or the body before that reads."""
-    stored: dict[str, None] = {}
-    read = {part.id for part in ast.walk(node.test) if isinstance(part, ast.Name)}
-    for statement in node.body:
-        names = [part for part in ast.walk(statement) if isinstance(part, ast.Name)]
-        if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
-            read.add(statement.target.id)
-        read.update(name.id for name in names if isinstance(name.ctx, ast.Load) and name.id not in stored)
-        stored.update((name.id, None) for name in names if isinstance(name.ctx, ast.Store))
-    return [name for name in stored if name in read]
+def _carried(loop: Loop, scope: ast.AST, besides: Names = frozenset()) -> list[str]:
+    """The names that a loop's body assigns, and that the next iteration or what is after the loop reads,
+    or that are needed besides."""
+    needed = needed_after(scope, loop.body[-1]) | besides
+    return [name for name in assigned(loop.body) if name in needed]
 
 
 def _is_logical(node: ast.AST) -> bool:
