@@ -15,7 +15,7 @@ import numpy as np
 from .errors import CompilationForbidden, Location
 from .late import Late
 from .settings import compilations_shown
-from .stats import Description, Miss
+from .stats import COMPILED_IN, Description, Miss
 from .tracer.record.current import user_location
 
 if TYPE_CHECKING:
@@ -107,16 +107,23 @@ def warn_of_many(function: str, described: Sequence[Description], loc: Location 
         for name in dict.fromkeys(name for one in described for name in one)
     }
     most = max(map(len, kinds.values()), default=0)
-    varying = [
-        f"{name} ({', '.join(seen[:3])}, ...)" for name, seen in kinds.items() if len(seen) == most > 1
-    ]
+    varying = [_varying(name, seen) for name, seen in kinds.items() if len(seen) == most > 1]
     what = f"{function} was compiled {len(described)} times"
     why = f": what varies is {'; '.join(varying)}" if varying else ""
     fix = "name arrays of many lengths in any_length, or make it an argument of one dtype and layout"
+    if any(COMPILED_IN in one for one in varying):
+        fix = "np.where or arrayjit.cond in that line choose in the compiled code, for all values"
     message = f"{what}{why}; {fix}"
     warnings.warn_explicit(
         message, RecompilationWarning, loc.file if loc else "<arrayjit>", loc.line if loc else 1
     )
+
+
+def _varying(name: str, seen: Sequence[str]) -> str:
+    """An argument and what it was in some compilations; why that made a difference is said once."""
+    first = [one.partition(COMPILED_IN)[0] for one in seen[:3]]
+    _, compiled_in, reason = seen[-1].partition(COMPILED_IN)
+    return f"{name} ({', '.join(first)}, ...){compiled_in}{reason}"
 
 
 def report(misses: Sequence[Miss]) -> str:

@@ -21,13 +21,16 @@ from .tracer.record.resident import Resident
 from .tracer.record.state import attributes_of
 from .tracer.record.tree import contents
 
-__all__ = ["Description", "Miss", "Stats", "describe_call", "describe_names", "explain_miss"]
+__all__ = ["COMPILED_IN", "Description", "Miss", "Stats", "describe_call", "describe_names", "explain_miss"]
 
 MOST = 10
 """Changes that are told of one call."""
 
 MOST_PARTS = 1000
 """Of what one name holds."""
+
+COMPILED_IN = ", compiled in because "
+"""What stands between a number and why it is part of the code."""
 
 Description = Mapping[str, str]
 
@@ -152,7 +155,7 @@ def _compiled_in(leaf: Any, position: int, baked: Mapping[Fact, str]) -> str:
     text = ""
     for fact, reason in baked.items():
         if fact == Argument(position):
-            text += f" {leaf!r}, compiled in because {reason}"
+            text += f" {leaf!r}{COMPILED_IN}{reason}"
         elif isinstance(fact, (Positive, Remainder)) and any(place == position for _, place in fact.terms):
             text += f" {leaf!r}; compiled in is {fact}"
     return text

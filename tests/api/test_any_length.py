@@ -271,7 +271,8 @@ def test_what_python_decides_is_compiled_in():
     for length in (20, 21, 24, 21, 20):
         compared(f, rows(length))
     assert f.stats().compiles == 3
-    assert "len(x): 20, compiled in because this line asks whether" in f.stats().reasons[1].reason
+    line = f.__wrapped__.__code__.co_firstlineno
+    assert f"len(x): 20, compiled in because line {line} asks whether" in f.stats().reasons[1].reason
 
 
 def test_results_with_open_columns_have_memory_of_just_their_size():

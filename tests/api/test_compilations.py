@@ -309,6 +309,25 @@ def test_the_eighth_variant_warns_once_and_names_what_varies():
     assert "by" not in message.partition(";")[0]
 
 
+def halved(x, least):
+    return x / 2 if least > 0 else x
+
+
+def test_the_warning_names_the_line_that_needs_a_value_once():
+    f = arrayjit.jit(halved)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for n in range(8):
+            f(np.ones(3), 0.5 * n)
+    (warning,) = [each for each in caught if each.category is arrayjit.RecompilationWarning]
+    line = halved.__code__.co_firstlineno + 1
+    assert str(warning.message).startswith(
+        "halved was compiled 8 times: what varies is least (float 0.0, float 0.5, float 1.0, ...), "
+        f"compiled in because line {line} asks whether a traced value is true"
+    )
+    assert "arrayjit.cond" in str(warning.message)
+
+
 def test_seven_variants_are_not_many():
     f = arrayjit.jit(scaled)
     with warnings.catch_warnings():

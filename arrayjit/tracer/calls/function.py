@@ -167,7 +167,7 @@ def _traced(
         *namespace.guards,
         *(ArrayGuard.of(layout_of(array)) for _, array in trace.captured),
     )
-    baked = {fact: reason.what for fact, reason in decisions.baked.items()}
+    baked = {fact: reason.why() for fact, reason in decisions.baked.items()}
     return Traced(tuple(sources), structure, outputs, guards, baked, computation, _noted(trace))
 
 
