@@ -263,6 +263,34 @@ def test_ints_of_64_bits() -> None:
         jitted(2**60 + 1)
 
 
+def test_positions_in_rows_that_arguments_tell() -> None:
+    def flat(x: Any, rows: int, columns: int, start: int) -> Any:
+        y = np.zeros_like(x)
+        for i in range(rows):
+            for j in range(columns):
+                y[start + i * columns + j] = 2 * x[start + i * columns + j] + 1
+        return y
+
+    cells = np.arange(120.0)
+    sizes = [
+        (10, 12, 0),
+        (3, 40, 0),
+        (2, 30, 60),
+        (4, 10, -40),
+        (3, 20, -20),
+        (0, 7, 500),
+        (7, 0, 500),
+        (9, 9, -5),
+    ]
+    jitted = assert_like_numpy(flat, *((cells, *each) for each in sizes))
+    for rows, columns, start in ((10, 13, 0), (1, 10, 111), (1, 10, -121)):
+        with pytest.raises(IndexError, match="out of bounds"):
+            jitted(cells, rows, columns, start)
+    for rows, columns, start in ((1, 3, 2**63 - 2), (3, 2**62, -(2**63)), (2, 2**63 - 1, 0)):
+        with pytest.raises((IndexError, OverflowError)):
+            jitted(cells, rows, columns, start)
+
+
 def test_mistakes_are_found_in_loops_that_may_not_run() -> None:
     def program(x: Any, counts: Any) -> Any:
         for _ in range(counts[0]):

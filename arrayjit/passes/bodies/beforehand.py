@@ -25,6 +25,9 @@ Of positions that go along with a loop (`ends`) the first and the last tell:
         w[where(v < 0, v + 101, v)] = 2          ->  else:
                                                         for v in sequential(c, 101):
                                                             w[v] = 2
+
+Nor does a sum wrap around of which such a position is made, as `i * columns + j` of arguments: it is not
+looked at either, and the loop goes along in vector registers.
 """
 
 from __future__ import annotations
