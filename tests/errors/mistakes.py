@@ -494,6 +494,24 @@ def while_whose_last_step_is_read(x):
 
 
 @called_with(x6)
+def while_at_a_position_that_may_not_be_there(x):
+    k = 0
+    while k < 6 and x[k] < 9:  # here
+        k += 1
+    return k
+
+
+@called_with(x6)
+def break_out_of_a_range_that_the_body_changes(x):
+    count = 6
+    for k in range(1, count):
+        if x[k] > 3:  # here
+            count = k
+            break
+    return count
+
+
+@called_with(x6)
 def break_before_the_step(x):
     for k in range(5, -1, -1):
         slope = 2 * x[k]

@@ -65,6 +65,19 @@ def break_before_the_step(x):
     return x, k
 
 
+def while_at_a_position_that_may_not_be_there(x):
+    k = 0
+
+    def test(k):
+        return arrayjit.cond(k < 6, lambda: x[k] < 9, lambda: False)
+
+    def body(k):
+        return k + 1
+
+    k = arrayjit.while_loop(test, body, k)
+    return k
+
+
 def return_of_what_the_loop_finds(x):
     rise = 0.0
 
@@ -87,6 +100,7 @@ FIXED = (
     if_on_a_position_that_may_not_be_there,
     return_of_a_cell_that_may_not_be_there,
     break_before_the_step,
+    while_at_a_position_that_may_not_be_there,
     return_of_what_the_loop_finds,
 )
 ARGUMENTS = (

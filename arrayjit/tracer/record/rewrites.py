@@ -201,10 +201,18 @@ def _instead_of_leaving(node: ast.If, test: str, loop: Loop, scope: ast.AST) -> 
     as Python has it: after the loop it is that of the last iteration."""
     returned = [part for part in ast.walk(node) if isinstance(part, ast.Return)]
     carried = {name: name for name in _carried(loop, scope, needed_before(list(returned)))}
+    before: list[str] = []
     match loop:
         case ast.For(target=ast.Name(id=index), iter=ast.Call(func=ast.Name(id="range"), args=limits)):
-            start, stop = map(ast.unparse, ([ast.Constant(0), *limits] if len(limits) == 1 else limits)[:2])
-            step = ast.unparse(limits[2]) if len(limits) == 3 else "1"
+            limits = [
+                *[ast.Constant(0)] * (len(limits) == 1),
+                *limits,
+                *[ast.Constant(1)] * (len(limits) < 3),
+            ]
+            start, stop, step = map(ast.unparse, limits)
+            if not needed_before([ast.Expr(limits[1])]).isdisjoint(assigned(loop.body)):
+                name = _new_name("stop", scope)
+                before, stop = [f"    {name} = {stop}"], name
             following = _plus(index, step)
             goes_on = f"{following} {'>' if step.startswith('-') else '<'} {stop}"
             carried = {index: _minus(start, step), **carried}
@@ -217,17 +225,22 @@ def _instead_of_leaving(node: ast.If, test: str, loop: Loop, scope: ast.AST) -> 
     left = _new_name("left", scope)
     state, stays = ", ".join((*carried, left)), f"np.logical_not({left})"
     test_of_all = stays if goes_on == "True" else f"np.logical_and({goes_on}, {stays})"
-    is_last = node is loop.body[-1]
-    ends = f"return {', '.join((*carried, test))}" if is_last else f"{left} = {test}; ...; return {state}"
+    has_sides = node is not loop.body[-1] or len(node.body) > 1 or bool(node.orelse)
+    ends = (
+        f"return {', '.join((*carried, test))}" if not has_sides else f"{left} = {test}; ...; return {state}"
+    )
     lines = [
         "carry whether the loop is left",
+        *before,
         f"    def test(state): {state} = state; return {test_of_all}",
         f"    def body(state): {state} = state; {begins}...; {ends}",
         f"    {state} = arrayjit.while_loop(test, body, ({', '.join((*carried.values(), 'False'))}))",
     ]
     lines.extend(_without_value(carried, loop, scope))
-    if not is_last:
-        lines.append(f"    what the body does behind that, it does by arrayjit.cond({stays}, ...)")
+    if has_sides:
+        lines.append(
+            f"    what the body does only where it is left, or only where not, by arrayjit.cond({left}, ...)"
+        )
     if returned:
         lines.append(f"    what is returned, and what is done behind the loop, by arrayjit.cond({left}, ...)")
     return "\n".join(lines)
@@ -367,7 +380,10 @@ class _Vectorise(ast.NodeTransformer):
         self.generic_visit(node)
         joined = node.values[0]
         for value in node.values[1:]:
-            joined = _numpy(_LOGICAL[type(node.op)], joined, value)
+            if _may_be_guarded(joined, (value,)):
+                joined = _asked_next(node.op, joined, value)
+            else:
+                joined = _numpy(_LOGICAL[type(node.op)], joined, value)
         return joined
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
@@ -382,6 +398,13 @@ class _Vectorise(ast.NodeTransformer):
         for pair in pairs[1:]:
             joined = _numpy("logical_and", joined, pair)
         return joined
+
+
+def _asked_next(op: ast.boolop, first: ast.expr, second: ast.expr) -> ast.expr:
+    """Two conditions, of which the second one is asked only where the first one leaves that open."""
+    sides = (second, ast.Constant(False)) if isinstance(op, ast.And) else (ast.Constant(True), second)
+    functions = (ast.Lambda(ast.arguments([], [], None, [], [], None, []), side) for side in sides)
+    return ast.Call(ast.Attribute(ast.Name("arrayjit"), "cond"), [first, *functions], [])
 
 
 def _compared(left: ast.expr, op: ast.cmpop, right: ast.expr) -> ast.expr:
