@@ -291,6 +291,25 @@ def test_positions_in_rows_that_arguments_tell() -> None:
             jitted(cells, rows, columns, start)
 
 
+def test_positions_in_columns_that_arguments_tell() -> None:
+    def flat(x: Any, rows: int, columns: int, start: int) -> Any:
+        y = np.zeros_like(x)
+        for i in range(3):
+            for j in range(columns):
+                y[start + j * rows + i] += x[i * columns + (j - start)]
+        return y
+
+    cells = np.arange(120.0)
+    sizes = [(3, 40, 0), (10, 12, 0), (-3, 20, 80), (-2, 15, -5), (0, 9, 7), (1, 0, 500), (2, 20, -60)]
+    jitted = assert_like_numpy(flat, *((cells, *each) for each in sizes))
+    for rows, columns, start in ((14, 10, 0), (-14, 10, 0), (3, 40, 10), (2, 9, -100)):
+        with pytest.raises(IndexError, match="out of bounds"):
+            jitted(cells, rows, columns, start)
+    for rows, columns, start in ((2**62, 9, 0), (2**60, 17, 0), (-(2**63), 3, 1)):
+        with pytest.raises((IndexError, OverflowError)):
+            jitted(cells, rows, columns, start)
+
+
 def test_mistakes_are_found_in_loops_that_may_not_run() -> None:
     def program(x: Any, counts: Any) -> Any:
         for _ in range(counts[0]):

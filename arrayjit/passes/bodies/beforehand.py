@@ -26,8 +26,8 @@ Of positions that go along with a loop (`ends`) the first and the last tell:
                                                         for v in sequential(c, 101):
                                                             w[v] = 2
 
-Nor does a sum wrap around of which such a position is made, as `i * columns + j` of arguments: it is not
-looked at either, and the loop goes along in vector registers.
+So do they of sums and products with what stays, which must not wrap around, and of positions that
+these make, as `j * rows + i` of arguments: without tests a loop goes along in vector registers.
 """
 
 from __future__ import annotations
