@@ -393,6 +393,31 @@ def if_with_two_sides(x):
 
 
 @called_with(x6)
+def if_whose_sides_change_what_they_find(x):
+    low, high, found = 0.0, 0.0, False
+    for i in range(6):
+        if x[i] > 0:  # here
+            high += 1 / x[i]
+            if i == 3:
+                found = True
+        else:
+            high -= 1
+            found = False
+    return low, high, found
+
+
+@called_with(x6)
+def if_whose_sides_read_what_they_have_made(x):
+    if x.sum() > 0:  # here
+        scale = x.max()
+        y = x / scale
+    else:
+        scale = 1.0
+        y = x
+    return y, scale
+
+
+@called_with(x6)
 def continue_where_an_element_is_zero(x):
     total = 0.0
     for i in range(6):
@@ -457,6 +482,40 @@ def return_on_a_condition(x):
     if x.sum() > 0:  # here
         return x
     return -x
+
+
+@called_with(x6)
+def return_on_several_conditions(x):
+    if x.sum() < 0 and x[0] < 0:  # here
+        return 0.0
+    elif x.max() == 0:
+        return 1.0
+    if x.min() == 0:
+        return 2.0
+    return x.sum() / x.max()
+
+
+@called_with(x6)
+def return_of_two_results_on_a_condition(x):
+    if x.max() == 0:  # here
+        return x, 0.0
+    return x / x.max(), x.max()
+
+
+@called_with(x6)
+def return_before_other_statements(x):
+    if x.max() == 0:  # here
+        return x
+    x = x / x.max()
+    return x - x.mean()
+
+
+@called_with(x6)
+def return_of_two_results_before_other_statements(x):
+    if x.max() == 0:  # here
+        return x, 0.0
+    x = x / x.max()
+    return x, x.mean()
 
 
 @called_with(x6)
