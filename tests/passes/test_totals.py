@@ -105,6 +105,37 @@ class TriangleAuthor(Author):
         return parse("\n".join(self.lines) + "\n")
 
 
+class CountAuthor(Author):
+    """Writes loops in which float64s mostly count, from a whole number on."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.dtype, self.op = "f64", "add"
+
+    def term(self) -> str:
+        return self.random.choice(
+            ("cast(b[k, l], f64)", "cast(n[l], f64)", "f64(-0.0)", "f64(2.0)", "f64(-1.0)")
+        )
+
+    def condition(self, total: str) -> str:
+        return self.random.choice(("less[bool](n[k], n[l])", "b[l, k]", "less[bool](x[l], f64(1.0))"))
+
+    def program(self) -> Kernel:
+        self.lines.append("def f(b: read[bool, 9, 9], n: read[i8, 9], x: read[f64, 9], p: write[f64, 9]):")
+        self.lines.append("    for k in sequential(0, 9):")
+        self.lines.append(
+            f"        c: f64 = f64({self.random.choice(('0.0', '7.0', '-0.0', '0.5', '9e15'))})"
+        )
+        self.lines.append("        for l in sequential(0, 9):")
+        self.steps("c", " " * 12)
+        self.lines.append("        p[k] = c")
+        return parse("\n".join(self.lines) + "\n")
+
+    def steps(self, total: str, indent: str) -> None:
+        self.lines.append(f"{indent}t: f64 = {self.step(total)}")
+        self.lines.append(f"{indent}{total} = t")
+
+
 def outcome(kernel: Kernel, seed: int) -> list[bytes]:
     drawn = np.random.default_rng(seed)
     arrays = {}
@@ -121,7 +152,7 @@ def outcome(kernel: Kernel, seed: int) -> list[bytes]:
     return [array.tobytes() for array in arrays.values()]
 
 
-@pytest.mark.parametrize("author", [Author, TriangleAuthor])
+@pytest.mark.parametrize("author", [Author, TriangleAuthor, CountAuthor])
 @pytest.mark.parametrize("seed", range(0, 400, 50))
 def test_random_steps_do_the_same(seed: int, author: type[Author], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(totals_module, "MANY", 0)

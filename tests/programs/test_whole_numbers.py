@@ -80,6 +80,28 @@ def compared(x, y):
     return least, most, is_any, are_all
 
 
+def counted_in_floats(x, y):
+    both, either, apart, none = 0.0, np.float64(3), 0.0, 0.0
+    for i in range(len(x)):
+        first, second = x[i] > 0.3, y[i] > 0.6
+        both += np.logical_and(first, second)
+        either = np.where(np.logical_or(first, second), either + 2.0, either)
+        apart += first != second
+    for i in range(len(x)):
+        for j in range(i):
+            none = arrayjit.cond(x[i] + y[j] < 0.7, lambda n: n + 1.0, lambda n: n, none)
+    return both, either, apart, none
+
+
+def counted_from_anywhere(x, y):
+    less, some, half = x[0], -0.0, 0.0
+    for i in range(len(x)):
+        less += x[i] < y[i]
+        some += x[i] > 2.0
+        half += np.where(x[i] < y[i], 0.1, 0.0)
+    return less, some, half
+
+
 def in_a_triangle(x, y):
     count = 0
     for i in range(len(x)):
@@ -128,7 +150,16 @@ def first_in_a_table(x, y):
 
 COUNTING = [
     *(darts, counted_beside_what_is_stored, read_before_it_is_cleared, seen_between_its_steps, in_rows),
-    *(chosen, compared, in_a_triangle, in_branches, first_of_the_greatest, first_in_a_table),
+    *(
+        chosen,
+        compared,
+        counted_in_floats,
+        counted_from_anywhere,
+        in_a_triangle,
+        in_branches,
+        first_of_the_greatest,
+        first_in_a_table,
+    ),
 ]
 
 
@@ -145,7 +176,7 @@ def test_what_a_loop_counts(program: Callable[..., Any], options: dict[str, Any]
         np.testing.assert_array_equal(result, one)
 
 
-@pytest.mark.parametrize("program", [darts, chosen, compared, in_a_triangle, in_branches])
+@pytest.mark.parametrize("program", [darts, chosen, compared, counted_in_floats, in_a_triangle, in_branches])
 def test_what_is_accumulated_goes_in_vectors(program: Callable[..., Any]) -> None:
     x = random.random(1000)
     text = arrayjit.jit(program, threads=1).lower(x, x).as_text("optimized")

@@ -8,13 +8,13 @@
             c[()] = t2                              c[()] = s
 
 Whole numbers wrap, so that sums of them have the same bits in any order, and so have extremes and bits that
-are combined. What a step does to a total, in a local or in a cell of memory, is found by writing out the
-value that the total gets: a choice between two values of it is the total with one of two numbers, of which
-one may be the neutral element; a choice by a comparison with a number is an extreme. Of floats only zeros
-tell in which order they were compared: `extremes` looks at them once more. In innermost loops in which
-nothing could be raised from the start, `parallel` has done so for locals that get no choices. Where the order
-matters, an innermost loop that chose its totals by branches has choices among values all the same: which
-branch is taken is guessed wrongly as often as not, and the totals are locals.
+are combined; float64s have if they count (`counts`). What a step does to a total, in a local or in a cell of
+memory, is found by writing out the value that the total gets: a choice between two values of it is the total
+with one of two numbers, of which one may be the neutral element; a choice by a comparison with a number is an
+extreme. Of floats only zeros tell in which order they were compared: `extremes` looks at them once more. In
+innermost loops in which nothing could be raised from the start, `parallel` has done so for locals that get no
+choices. Where the order matters, an innermost loop that chose its totals by branches has choices among values
+all the same: which branch is taken is guessed wrongly as often as not, and the totals are locals.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 from ...frozen import frozen, slotted
 from ...ir.code import Caps
 from ...ir.conditions import one_of
-from ...ir.dtype import BOOL
-from ...ir.expr import Apply, Const, Expr, Load, Local, Variable, constant, neutral
+from ...ir.dtype import BOOL, F64
+from ...ir.expr import Apply, Cast, Const, Expr, Load, Local, Variable, constant, neutral
 from ...ir.index import Affine, Symbol
 from ...ir.loops import (
     Bind,
@@ -58,6 +58,7 @@ from ...ir.walk import (
 )
 from ..analysis.access import Range, Ranges, loads, reads
 from ..analysis.carriers import carriers, upwards
+from ..analysis.counts import counted, stands_behind
 from ..analysis.inside import are_apart, exists
 from ..analysis.trips import enter
 from ..analysis.uses import counts
@@ -85,24 +86,30 @@ def totals(kernel: Kernel, caps: Caps) -> Kernel:
     ranges: dict[Symbol, Range] = {}
     notes: list[str] = []
     everywhere = cache(lambda: counts(kernel.body))
+    places = cache(lambda: stands_behind(kernel.body))
 
     def rule(loop: For) -> Iterable[Stmt] | None:
         enter(loop, ranges)
         if loop.kind is not LoopKind.SEQUENTIAL:
             return None
-        return _in_any_order(loop, ranges, notes, lambda: _own(loop, everywhere(), kernel.placement))
+        own = partial(_own, loop, everywhere, kernel.placement)
+        return _in_any_order(loop, ranges, notes, own, lambda: places().get(loop.symbol, ()))
 
     return kernel.with_body(rewrite_loops(kernel.body, rule), notes)
 
 
-def _own(loop: For, everywhere: Counter[Tensor], temporaries: Container[Tensor]) -> set[Tensor]:
+def _own(loop: For, everywhere: Callable[[], Counter[Tensor]], temporaries: Container[Tensor]) -> set[Tensor]:
     """The temporaries that are used in a loop alone."""
     inside = counts((loop,))
-    return {each for each, times in inside.items() if each in temporaries and times == everywhere[each]}
+    return {each for each, times in inside.items() if each in temporaries and times == everywhere()[each]}
 
 
 def _in_any_order(
-    loop: For, ranges: dict[Symbol, Range], notes: list[str], own: Callable[[], set[Tensor]]
+    loop: For,
+    ranges: dict[Symbol, Range],
+    notes: list[str],
+    own: Callable[[], set[Tensor]],
+    before: Callable[[], tuple[Stmt, ...]],
 ) -> list[Stmt] | None:
     """The loop as a parallel one that accumulates in locals, between what reads and what stores them, or with
     choices for branches; None where it is neither."""
@@ -110,7 +117,12 @@ def _in_any_order(
     if flat is None:
         return None
     body, carried = _with_cells_in_locals(loop, flat, ranges, own)
-    found = _accumulated(loop, body, ranges, notes)
+    cells: dict[Variable, Load] = {total: cell for cell, total in carried.items()}
+
+    def in_integers(total: Variable, steps: For) -> tuple[Variable, For] | None:
+        return counted(total, cells.get(total, Local(total)), steps, before(), ranges)
+
+    found = _accumulated(loop, body, ranges, notes, in_integers)
     chooses = any(isinstance(stmt, If) for stmt in loop.body)
     if found is None and (not chooses or any(isinstance(stmt, For) for stmt in flat)):
         return None
@@ -139,7 +151,11 @@ def _with_cells_in_locals(
 
 
 def _accumulated(
-    loop: For, body: tuple[Stmt, ...], ranges: dict[Symbol, Range], notes: list[str]
+    loop: For,
+    body: tuple[Stmt, ...],
+    ranges: dict[Symbol, Range],
+    notes: list[str],
+    in_integers: Callable[[Variable, For], tuple[Variable, For] | None],
 ) -> list[Stmt] | None:
     """A loop with that body as a parallel one; None where its order matters."""
     body, sought = places_apart(_named_once(body), loop)
@@ -148,19 +164,25 @@ def _accumulated(
         return None
     in_order = body
     ops: dict[Variable, Op] = {}
+    counts: dict[Variable, Variable] = {}
     for total in sums:
         steps = Steps(total)
         found = steps.body(steps.without_copies(body))
         if found is None:
             return None
         body = found
-        if steps.op is not None:
+        if total.dtype.is_float and steps.op is ADD:
+            counting = in_integers(total, replace(loop, body=body))
+            if counting is None:
+                return None
+            counts[total], body = counting[0], counting[1].body
+        elif steps.op is not None:
             ops[total] = steps.op
     zeros = Zeros.of(loop, in_order, ops)
     is_short = loop.trips is not None and loop.trips < MANY
     if zeros is not None and (is_short or not zeros.can_be_looked_at):
         return None
-    new = _parallel(replace(loop, body=body), ranges, frozenset(sums))
+    new = _parallel(replace(loop, body=body), ranges, frozenset((*sums, *counts.values())))
     if new is None:
         return None
     notes += (f"totals: {total.hint} is accumulated in any order" for total in sums)
@@ -168,7 +190,9 @@ def _accumulated(
     return [
         *(Define(start, Local(one.extreme)) for one, start in zip(sought, starts, strict=True)),
         *(zeros.before() if zeros else ()),
+        *(Define(count, constant(0, count.dtype)) for count in counts.values()),
         new,
+        *(Update(total, Cast(Local(count), total.dtype), ADD) for total, count in counts.items()),
         *(zeros.after() if zeros else ()),
         *(stmt for one, start in zip(sought, starts, strict=True) for stmt in one.search(loop, start)),
     ]
@@ -438,8 +462,10 @@ def _as_step(total: Variable, value: Expr) -> Step | None:
 
 
 def _is_exact(op: Op, total: Variable) -> bool:
-    """Does the total have the same bits in whatever order the op combines it?"""
-    return op.associative and op.commutative and op.identity is not None and not total.dtype.is_inexact
+    """Does the total have the same bits in whatever order the op combines it? A float64 has if it counts."""
+    may_count = op is ADD and total.dtype is F64
+    is_exact = may_count or not total.dtype.is_inexact
+    return op.associative and op.commutative and op.identity is not None and is_exact
 
 
 def _combined(total: Variable, op: Op, value: Expr, added: Expr) -> Step | None:
