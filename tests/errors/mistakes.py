@@ -369,6 +369,18 @@ def if_on_an_element_that_is_written(x):
     return x
 
 
+def halved(x):
+    x /= 2
+    return x
+
+
+@called_with(x6)
+def if_that_calls_what_may_write(x):
+    if x.sum() > 0:  # here
+        x = halved(x)
+    return x
+
+
 @called_with(x6)
 def if_that_assigns_two_names(x):
     best, where = x[0], 0

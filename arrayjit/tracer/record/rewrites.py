@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import linecache
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Union
@@ -119,7 +120,9 @@ def _is_no_array(value: ast.expr) -> bool:
 
 def _may_be_guarded(test: ast.expr, sides: Sequence[ast.expr]) -> bool:
     """Whether the condition asks for what a side needs, which `np.where` computes both ways: whether there
-    are cells, or the position of one."""
+    are cells, or the position of one; or whether a side calls a function that may write."""
+    if any(map(_calls_a_function, sides)):
+        return True
     asked = {ast.unparse(part) for one in ast.walk(test) for part in _compared_parts(one)}
     counted = any(_name_of(part) in _COUNTING_CELLS for part in ast.walk(test))
     for part in (part for side in sides for part in ast.walk(side)):
@@ -130,6 +133,12 @@ def _may_be_guarded(test: ast.expr, sides: Sequence[ast.expr]) -> bool:
         ):
             return True
     return False
+
+
+def _calls_a_function(node: ast.AST) -> bool:
+    """Whether one is called that is none of Python's own, by its bare name."""
+    called = (part.func for part in ast.walk(node) if isinstance(part, ast.Call))
+    return any(isinstance(name, ast.Name) and not hasattr(builtins, name.id) for name in called)
 
 
 def _name_of(node: ast.AST) -> str:
