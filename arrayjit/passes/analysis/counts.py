@@ -37,7 +37,7 @@ ENDLESS = 2**52
 ADD, WHERE = OPS["add"], OPS["where"]
 
 
-NEAR = 32
+NEAR = 16
 """What a total begins with stands at most so many statements before the loop."""
 
 
