@@ -334,6 +334,17 @@ def if_on_an_element(x):
 
 
 @called_with(x6)
+def if_after_a_long_sum(x):
+    total = 0
+    for _ in range(500):
+        total += x[0]
+    if total > 0:  # here
+        x[0] = 1.0
+        x[1] = total
+    return x
+
+
+@called_with(x6)
 def if_on_an_array(x):
     if x > 0:  # here
         x = -x

@@ -122,24 +122,26 @@ def _require_arguments(trace: Recording, condition: Expr, reason: Reason) -> Non
 
 
 def _questions(trace: Recording, expr: Expr) -> Iterator[_Question]:
-    """The comparisons of indices that an expression depends on."""
-    match expr:
-        case Load(tensor=tensor, index=()):
-            origin = trace.origin(tensor.storage)
-            if origin is not None and not isinstance(origin, (Site, Argument)):
-                yield from _questions(trace, origin)
-        case Cast(arg=arg):
-            yield from _questions(trace, arg)
-        case Apply(op=op, args=args):
-            match [_number(trace, arg) for arg in args]:
-                case [Affine() as one, Affine() as other] if op.name in _COMPARISONS:
-                    yield _Question(one - other, op.name)
-                case [Affine() as one] if op.name == "absolute":
-                    yield _Question(one, "less")
-            for arg in args:
-                yield from _questions(trace, arg)
-        case _:
-            pass
+    """The comparisons of indices that an expression depends on, however long a chain makes it."""
+    waiting, seen = [expr], set[Tensor]()
+    while waiting:
+        match waiting.pop():
+            case Load(tensor=tensor, index=()) if tensor.storage not in seen:
+                seen.add(tensor.storage)
+                origin = trace.origin(tensor.storage)
+                if origin is not None and not isinstance(origin, (Site, Argument)):
+                    waiting.append(origin)
+            case Cast(arg=arg):
+                waiting.append(arg)
+            case Apply(op=op, args=args):
+                match [_number(trace, arg) for arg in args]:
+                    case [Affine() as one, Affine() as other] if op.name in _COMPARISONS:
+                        yield _Question(one - other, op.name)
+                    case [Affine() as one] if op.name == "absolute":
+                        yield _Question(one, "less")
+                waiting += reversed(args)
+            case _:
+                pass
 
 
 def _number(trace: Recording, expr: Expr) -> Affine | None:
