@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 
 from ...frozen import frozen
 from ...ir.conditions import one_of
@@ -21,7 +22,7 @@ from ...ir.ops import OPS
 from ...ir.walk import locals_used, rewrite_expressions, transform, variables, walk
 from ..analysis.access import Ranges, loads
 from ..analysis.costs import cost_of_nodes
-from ..analysis.inside import exists
+from ..analysis.inside import are_apart, exists
 
 __all__ = ["without_branches"]
 
@@ -34,18 +35,19 @@ UNDEFINED = "raw_"
 """How the names of ops begin that are not defined for all values."""
 
 
-def without_branches(body: tuple[Stmt, ...], ranges: Ranges) -> tuple[Stmt, ...] | None:
-    """A body, and those of the loops in it, without branches; None if one must stay."""
+def without_branches(body: tuple[Stmt, ...], ranges: Ranges, most: float = MOST) -> tuple[Stmt, ...] | None:
+    """A body, and those of the loops in it, without branches; None if one must stay, as it does more than
+    `most` or what need not exist."""
     out: list[Stmt] = []
     for stmt in body:
         match stmt:
             case For():
-                inner = without_branches(stmt.body, ranges)
+                inner = without_branches(stmt.body, ranges, most)
                 if inner is None:
                     return None
                 out.append(stmt if inner == stmt.body else replace(stmt, body=inner))
             case If():
-                chosen = _chosen(stmt, ranges)
+                chosen = _chosen(stmt, ranges, most)
                 if chosen is None:
                     return None
                 out += chosen
@@ -82,11 +84,14 @@ class _Branch:
     ends: dict[Expr, Expr]
 
 
-def _chosen(stmt: If, ranges: Ranges) -> list[Stmt] | None:
+def _chosen(stmt: If, ranges: Ranges, most: float) -> list[Stmt] | None:
     """A branch as choices among what either side leaves."""
-    one, other = _branch(stmt.body, ranges), _branch(stmt.orelse, ranges)
-    if one is None or other is None:
+    one, other = _branch(stmt.body, ranges, most), _branch(stmt.orelse, ranges, most)
+    if one is None or other is None or not _are_one_or_apart((*one.ends, *other.ends), ranges):
         return None
+    for place in one.ends.keys() ^ other.ends.keys():
+        if isinstance(place, Load) and not _is_defined(place, ranges):
+            return None
     made = {step.variable: step.value for step in (*one.steps, *other.steps)}
     choices: list[Stmt] = []
     results: list[Stmt] = []
@@ -128,8 +133,18 @@ def _as_sums(value: Expr, made: Mapping[Variable, Expr]) -> Iterator[tuple[Expr,
     yield value, constant(-0.0 if dtype.is_float else 0, dtype)
 
 
-def _branch(body: Iterable[Stmt], ranges: Ranges) -> _Branch | None:
-    """One side; None if it does more than to compute a little, or if that may not exist otherwise."""
+def _are_one_or_apart(places: Sequence[Expr], ranges: Ranges) -> bool:
+    """Are cells that are stored to the same or surely different ones?"""
+    cells = [place for place in dict.fromkeys(places) if isinstance(place, Load)]
+    return all(
+        one.tensor.storage is not other.tensor.storage
+        or (one.tensor is other.tensor and are_apart(one.index, other.index, ranges))
+        for one, other in combinations(cells, 2)
+    )
+
+
+def _branch(body: Iterable[Stmt], ranges: Ranges, most: float) -> _Branch | None:
+    """One side; None if it does more than to compute `most`, or if that may not exist otherwise."""
     steps: list[Define] = []
     ends: dict[Expr, Expr] = {}
     work = 0.0
@@ -137,27 +152,28 @@ def _branch(body: Iterable[Stmt], ranges: Ranges) -> _Branch | None:
     def known(node: Expr) -> Expr:
         return ends.get(node, node)
 
-    for stmt in body:
+    flat = without_branches(tuple(body), ranges, most)
+    for stmt in flat or ():
         if isinstance(stmt, Comment):
             continue
         stmt = rewrite_expressions(stmt, lambda expr: transform(expr, known))
         own = {step.variable for step in steps}
-        stored = {place.tensor for place in ends if isinstance(place, Load)}
+        stored = {place.tensor.storage for place in ends if isinstance(place, Load)}
         match stmt:
             case Define(value=value):
                 steps.append(stmt)
-            case Store(tensor=tensor, index=(), accum=None, value=value) if tensor.storage is tensor:
-                ends[Load(tensor, ())] = value
+            case Store(tensor=tensor, index=index, accum=None, value=value):
+                ends[Load(tensor, index)] = value
             case Update(variable=variable, accum=None, value=value) if variable not in own:
                 ends[Local(variable)] = value
             case _:
                 return None
         work += cost_of_nodes(walk(value))
-        if work > MOST or not all(_is_defined(node, ranges) for node in walk(value)):
+        if work > most or not all(_is_defined(node, ranges) for node in walk(value)):
             return None
         if any(tensor.storage in stored for tensor, _ in loads(value)):
             return None
-    return _Branch(steps, ends)
+    return None if flat is None else _Branch(steps, ends)
 
 
 def _is_defined(node: Expr, ranges: Ranges) -> bool:

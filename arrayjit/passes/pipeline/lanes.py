@@ -11,6 +11,7 @@ from ..bodies.endwise import endwise
 from ..bodies.foremost import foremost
 from ..bodies.guess import guess
 from ..bodies.hoist import hoist
+from ..bodies.if_conversion import if_conversion
 from ..bodies.numbers import numbers
 from ..bodies.once import once
 from ..bodies.rare import rare
@@ -58,6 +59,12 @@ from ..table import BOTH, GPU, Pass
 __all__ = ["ON_LANES"]
 
 ON_LANES: tuple[Pass[Kernel, Kernel], ...] = (
+    Pass(
+        if_conversion,
+        ("down",),
+        "loops are as vectors find them, and nothing has left a branch yet",
+        optional=True,
+    ),
     Pass(hoist, ("down",), "what it puts between two loops keeps them from being interchanged", on=BOTH),
     Pass(share, ("hoist",), "neighbouring loops hoist equal values", on=BOTH),
     Pass(rows, ("share",), "places that do not change in a loop are locals by then", optional=True),
