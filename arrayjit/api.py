@@ -358,7 +358,8 @@ class JitFunction(Generic[P, R]):
             signature = tuple(map(_named_place, signature))
         named = self._declared.static, self._declared.any_length
         told = tuple((tuple(sorted(some.positions)), tuple(sorted(some.names))) for some in named)
-        return kept_call(self._function, (signature, told, self._making.trusts_indices), *chosen, device)
+        said = signature, told, self._making.trusts_indices, self._making.branches
+        return kept_call(self._function, said, *chosen, device)
 
     def _keep(self, choice: Choice, key: Key, variant: Linked, described: Description) -> None:
         """Keep a variant in place of one of that name, and of others where there is no room."""
@@ -384,7 +385,9 @@ class JitFunction(Generic[P, R]):
         settings = Settings.from_environment()
         start = time.perf_counter()
         making = self._making
-        traced = functions.trace_function(self._function, args, kwargs, self._declared, making.trusts_indices)
+        traced = functions.trace_function(
+            self._function, args, kwargs, self._declared, making.trusts_indices, making.branches
+        )
         note("trace", "compile", start)
         checks = making.check if RECORDER.values is None else (*making.check, VALUES)
         traced = replace(traced, computation=replace(traced.computation, checks=checks))
@@ -443,6 +446,7 @@ def jit(
     threads: int | None = None,
     static_argnames: str | Sequence[str] = (),
     any_length: str | Sequence[str] = (),
+    branches: bool = False,
     unchecked: bool = False,
     tune: float | None = None,
     opt: int = DEFAULT_OPT,
@@ -458,6 +462,7 @@ def jit(
     threads: int | None = None,
     static_argnames: str | Sequence[str] = (),
     any_length: str | Sequence[str] = (),
+    branches: bool = False,
     unchecked: bool = False,
     tune: float | None = None,
     opt: int = DEFAULT_OPT,
@@ -472,6 +477,7 @@ def jit(
     threads: int | None = None,
     static_argnames: str | Sequence[str] = (),
     any_length: str | Sequence[str] = (),
+    branches: bool = False,
     unchecked: bool = False,
     tune: float | None = None,
     opt: int = DEFAULT_OPT,
@@ -484,8 +490,10 @@ def jit(
     share the loops of a call at most, by default all that the target has. Arguments named in
     `static_argnames` are compiled in by value: they may be used where Python needs a number (`range(n)`, `if
     flag`) and must be hashable. Arrays of arguments named in `any_length` may have any number of rows, with
-    one compilation for all lengths up to each power of two; others are compiled for one shape. Arrays and
-    Python scalars are arguments otherwise, of which the value is compiled in only where Python needs it;
+    one compilation for all lengths up to each power of two; others are compiled for one shape. With
+    `branches` the compiled function decides conditions on computed values: `if`, `while`, and the `break` and
+    `return` under them, are taken from its source (docs/control.md). Arrays and Python scalars are arguments
+    otherwise, of which the value is compiled in only where Python needs it;
     anything else is compiled in. With `unchecked` no index that is computed when the function runs is
     checked: one out of bounds reads or writes other memory. With `tune` each compilation tries schedules of
     the loops for about so many seconds and keeps the fastest, also for later processes. `opt`, from 0 to 3,
@@ -505,7 +513,7 @@ def jit(
     checks = checks_wanted() if check is None else names_in(check, CHECKS, "check")
     options = Options(target, threads, fast)
     static, long = names_of("static_argnames", static_argnames), names_of("any_length", any_length)
-    making = Making(static, unchecked, tune, opt, checks, long)
+    making = Making(static, unchecked, tune, opt, checks, long, branches)
     made = _wanted()
     if function is None:
         return lambda decorated: made(decorated, options, making)

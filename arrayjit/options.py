@@ -38,6 +38,7 @@ class Making(NamedTuple):
     opt: int = DEFAULT_OPT
     check: tuple[str, ...] = ()
     any_length: tuple[str, ...] = ()
+    branches: bool = False
 
     def require(self) -> None:
         """Raise NumberError for numbers that say nothing."""

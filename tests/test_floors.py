@@ -52,7 +52,7 @@ FLOORS = (
 )
 BLIND_FLOOR = 2
 STOREYS = {
-    "tracer": ("record", "values", "indices", "loops", "functions", "names", "calls"),
+    "tracer": ("record", "values", "indices", "loops", "functions", "source", "names", "calls"),
     "passes": ("analysis", "structure", "bodies", "products", "schedule", "gpu"),
 }
 """The folders inside a room, each of which imports itself and those before it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import linecache
 import re
 import textwrap
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ random = np.random.default_rng(0)
 ARGUMENTS: Mapping[str, tuple[Any, ...]] = {
     "blur": (random.random((20, 30)), 7),
     "product": (random.random(6), np.array([0, 3, 1, 2, 0, 3]), np.array([0, 2, 2, 5, 6]), random.random(4)),
+    "first_above": (random.random(9), 0.5),
     "root": (random.random(9),),
     "shares": (random.random(9),),
     "powers": (random.random(9), 4),
@@ -42,7 +44,9 @@ def names() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for document in DOCUMENTS:
         for block in re.findall(r"^```python\n(.*?)^```", document.read_text(), re.MULTILINE | re.DOTALL):
-            exec(compile(block, str(document), "exec"), found)
+            name = f"<{document.name} {len(linecache.cache)}>"
+            linecache.cache[name] = len(block), None, block.splitlines(True), name
+            exec(compile(block, name, "exec"), found)
     return found
 
 

@@ -110,13 +110,14 @@ def trace_function(
     kwargs: Mapping[str, Any],
     declared: Declared = _NOTHING_DECLARED,
     unchecked: bool = False,
+    branches: bool = False,
 ) -> Traced:
     """Trace a call. Exceptions of the user's code pass through. With `unchecked` computed indices are taken
-    to be in bounds."""
+    to be in bounds, with `branches` conditions on computed values are decided in the run."""
     decisions = Decisions()
     while True:
         try:
-            return _traced(function, args, kwargs, declared, decisions, unchecked)
+            return _traced(function, args, kwargs, declared, decisions, unchecked, branches)
         except Retrace as more:
             extended = decisions.with_more(more)
             if extended == decisions:
@@ -135,9 +136,10 @@ def _traced(
     declared: Declared,
     decisions: Decisions,
     unchecked: bool,
+    branches: bool,
 ) -> Traced:
     """One run of the function. Raises Retrace where it needs more decisions."""
-    trace = Trace(name_of(function), decisions, unchecked)
+    trace = Trace(name_of(function), decisions, unchecked, branches)
     arguments = Arguments(function, args, kwargs, declared, trace)
     namespace = Namespace(trace, function)
     with recording(trace):
@@ -191,6 +193,8 @@ def _run(
         if isinstance(error, UserError):
             error.loc = error.loc or location_of(error)
             _tell_lengths(error, trace)
+        elif type(error) is UnboundLocalError and trace.decisions.conditions:
+            raise _without_value(error) from None
         elif type(error) is TypeError and _OUR_TYPES.search(str(error)):
             raise _not_taken(error) from None
         raise
@@ -247,6 +251,15 @@ def _not_taken(error: TypeError) -> UnsupportedError:
         f"this line gives a traced value to code that does not take it: {words}",
         loc=location_of(error),
         fix="do it before the call, or with what the function returns",
+    )
+
+
+def _without_value(error: UnboundLocalError) -> UnsupportedError:
+    """What is told where a variable that a condition may leave without a value is taken on."""
+    return UnsupportedError(
+        f"{error}, and which way leads there is known only when the compiled function runs",
+        loc=location_of(error),
+        fix="give it a value before the condition or the loop",
     )
 
 

@@ -19,7 +19,7 @@ from ..values.layout import copy_order
 from ..values.numbers import as_scalar
 from .carries import Kind, is_array, kind_of
 
-__all__ = ["choose", "common_kind", "memory", "put", "truth"]
+__all__ = ["choose", "common_kind", "memory", "put", "stand_in", "truth"]
 
 _WEAK = (bool, int, float, complex)
 _ONE_OF_BOTH = Reason(
@@ -56,6 +56,15 @@ def memory(kind: Kind, trace: Trace, like: Any = None) -> SymbolicArray:
     order = copy_order(like.cells, "K") if kind.is_array and type(like) is SymbolicArray else None
     view = trace.window(kind.shape, kind.dtype, order=order)
     return SymbolicArray(view, trace, kind.weak, kind.is_scalar)
+
+
+def stand_in(leaf: Any, trace: Trace) -> Any:
+    """A value of the kind of a leaf that nothing reads."""
+    kind = kind_of(leaf)
+    assert kind is not None
+    if kind.is_array:
+        return memory(kind, trace, leaf)
+    return kind.dtype.numpy.type(0) if kind.weak is None else kind.weak(0)
 
 
 def put(target: SymbolicArray, value: Any, trace: Trace) -> None:

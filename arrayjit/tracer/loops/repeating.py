@@ -22,7 +22,7 @@ from ...ir.dtype import BOOL
 from ...ir.expr import Const, Expr
 from ...ir.tensor import Tensor
 from ...ir.text import print_computation
-from ..record.retrace import Reason, told
+from ..record.retrace import Reason
 from ..record.scopes import Mark
 from ..record.trace import Trace, user_location
 from ..record.tree import unflatten
@@ -31,6 +31,7 @@ from ..values.elementwise import copy
 from .carries import Kind, is_array, same
 from .kinds import common_kind, memory, truth
 from .states import (
+    Said,
     call,
     kind_in_state,
     leaves_in,
@@ -43,21 +44,12 @@ from .states import (
 
 __all__ = ["Repeating"]
 
-_ENDED = Reason(
-    "a value that a function of arrayjit.while_loop made is used outside it",
-    None,
+_WHILE_LOOP = Said(
+    "arrayjit.while_loop",
+    "the body of arrayjit.while_loop returns",
     "make it a part of the state: return it from the body, and use what arrayjit.while_loop gives",
 )
-_AS_BEGUN = Reason(
-    "arrayjit.while_loop gave either a new array or one that was there, and one of them was written since",
-    None,
-    "begin with a copy: x.copy()",
-)
-_TAKEN = Reason(
-    "arrayjit.while_loop began with this array, which its body both writes and replaces by another",
-    None,
-    "begin with a copy: x.copy()",
-)
+_FROM_A_COPY = "begin with a copy: x.copy()"
 
 _COPY = "return a copy: x.copy()"
 
@@ -93,13 +85,32 @@ class Repeating:
     exchanges, which lie in memory; `taken` are the arrays among them that it writes, too."""
 
     def __init__(
-        self, trace: Trace, cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init: Any
+        self,
+        trace: Trace,
+        cond_fun: Callable[[Any], Any],
+        body_fun: Callable[[Any], Any],
+        init: Any,
+        said: Said = _WHILE_LOOP,
     ) -> None:
         self.trace = trace
         self.cond_fun = cond_fun
         self.body_fun = body_fun
         self.entry, self.structure = leaves_in(init)
-        self.places = places_in(self.structure, "state")
+        self.places = places_in(self.structure, "state", said.names)
+        self.said = said
+        self.ended = Reason(
+            f"a value that an iteration of {said.caller} made is used outside it", None, said.outwards
+        )
+        self.as_begun = Reason(
+            f"{said.caller} gave either a new array or one that was there, and one of them was written since",
+            None,
+            _FROM_A_COPY,
+        )
+        self.taking = Reason(
+            f"{said.caller} began with this array, which its body both writes and replaces by another",
+            None,
+            _FROM_A_COPY,
+        )
         self.kinds = [kind_in_state(leaf) for leaf in self.entry]
         self.replaced = {n for n, leaf in enumerate(self.entry) if not is_array(leaf)}
         self.taken: set[int] = set()
@@ -136,7 +147,7 @@ class Repeating:
             is_survey = False
         if attempt.condition is True:
             raise UnsupportedError(
-                "the condition of arrayjit.while_loop is always true: it depends on nothing that changes",
+                f"the condition of {self.said.caller} is always true: it depends on nothing that changes",
                 fix="compute it from the state, which the body returns anew",
             )
         return attempt
@@ -149,7 +160,7 @@ class Repeating:
         puts = record(trace, lambda: put_all(trace, memories, start))
         for n in sorted(self.taken):
             self.take(n, start)
-        test = record(trace, lambda: truth(call(self.cond_fun, (self.value(before),)), trace))
+        test = record(trace, lambda: truth(call(self.cond_fun, (self.value(before),), self.said), trace))
         body = record(trace, lambda: self.iterate(before))
         perhaps = trace.perhaps_written_since(puts.mark)
         return _Attempt(
@@ -157,8 +168,8 @@ class Repeating:
         )
 
     def iterate(self, before: list[Any]) -> list[Any]:
-        after, structure = leaves_in(call(self.body_fun, (self.value(before),)))
-        words = "the body of arrayjit.while_loop returns another structure than it gets"
+        after, structure = leaves_in(call(self.body_fun, (self.value(before),), self.said))
+        words = f"{self.said.parts} another structure than it gets"
         require_one_structure(words, self.structure, structure)
         return after
 
@@ -199,6 +210,12 @@ class Repeating:
             is_kept = common_kind(entry, attempt.after[n]) == after
         if after == before or (is_first and is_kept):
             return after
+        if (
+            self.said.names is not None
+            and after.weak is not None
+            and common_kind(entry, attempt.after[n]) == before
+        ):
+            return before
         raise self.not_of_one_kind(n, before, after)
 
     def is_same_program(self, attempt: _Attempt, kinds: list[Kind]) -> bool:
@@ -216,17 +233,17 @@ class Repeating:
 
     def not_of_one_kind(self, n: int, before: Kind, after: Kind) -> DTypeError:
         return DTypeError(
-            f"{self.places[n]} of arrayjit.while_loop is {before} before an iteration and {after} after it",
+            f"{self.places[n]} of {self.said.caller} is {before} before an iteration and {after} after it",
             fix="begin with the dtype and shape that the body returns, or convert there: x.astype(...)",
         )
 
     def forget(self, attempt: _Attempt) -> None:
-        self.trace.forget(attempt.mark, (*attempt.puts, *attempt.recorded), _ENDED)
+        self.trace.forget(attempt.mark, (*attempt.puts, *attempt.recorded), self.ended)
 
     def peeled(self) -> _Attempt:
         """The first iteration, if there is one, and then the loop."""
         trace = self.trace
-        condition = truth(call(self.cond_fun, (self.value(self.entry),)), trace)
+        condition = truth(call(self.cond_fun, (self.value(self.entry),), self.said), trace)
         first = record(trace, lambda: self.iterate(self.entry))
         self.require_kinds(first.result)
         attempt = self.settled(first.result)
@@ -234,14 +251,14 @@ class Repeating:
         memories = {n: attempt.before[n] for n in sorted(self.replaced)}
         without = record(trace, lambda: put_all(trace, memories, self.entry))
         trace.emit(Branch(_expression(condition), body, without.body, user_location()))
-        trace.bury(first.mark, first.body, _ENDED)
+        trace.bury(first.mark, first.body, self.ended)
         return attempt
 
     def finished(self, attempt: _Attempt) -> While:
         """The loop, with what an iteration hands to the next."""
         self.require_exact(attempt)
         copies = record(self.trace, lambda: self.hand_over(attempt))
-        self.trace.bury(attempt.mark, (*attempt.recorded, *copies.body), _ENDED)
+        self.trace.bury(attempt.mark, (*attempt.recorded, *copies.body), self.ended)
         return attempt.loop(copies.body)
 
     def hand_over(self, attempt: _Attempt) -> None:
@@ -259,9 +276,9 @@ class Repeating:
         storages = storages_of(self.trace, start[n])
         holders = [leaf for leaf in start if storages & storages_of(self.trace, leaf)]
         if len(holders) > 1 or not all(map(self.trace.is_made_here, storages)):
-            raise self.not_exact(n, _TAKEN.what, told(_TAKEN.fix))
+            raise self.not_exact(n, self.taking.what, _FROM_A_COPY)
         for storage in storages:
-            self.trace.gone(storage, _TAKEN)
+            self.trace.gone(storage, self.taking)
 
     def require_exact(self, attempt: _Attempt) -> None:
         """Raise UnsupportedError if copying an array from iteration to iteration could be told from
@@ -276,7 +293,7 @@ class Repeating:
             if sources[n] & outside and (n in self.taken or sources[n] & outside & written):
                 raise self.not_exact(n, "the body returns an array from outside, and writes it", _COPY)
             if n not in self.taken and storages_of(self.trace, attempt.start[n]) & written:
-                raise self.not_exact(n, _TAKEN.what, told(_TAKEN.fix))
+                raise self.not_exact(n, self.taking.what, _FROM_A_COPY)
 
     def replaced_arrays(self) -> list[int]:
         return [n for n in sorted(self.replaced) if self.kinds[n].is_array]
@@ -294,7 +311,7 @@ class Repeating:
         others = {storage for leaf in firsts for storage in storages_of(self.trace, leaf)}
         for n in arrays:
             for other in others | self.outside(attempt):
-                self.trace.sameness.note(attempt.before[n].cells.tensor, other, _AS_BEGUN)
+                self.trace.sameness.note(attempt.before[n].cells.tensor, other, self.as_begun)
 
     def not_exact(self, n: int, what: str, fix: str) -> UnsupportedError:
         return UnsupportedError(f"{self.places[n]}: {what}", fix=fix)

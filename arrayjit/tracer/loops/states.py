@@ -3,7 +3,7 @@ array, a number, or nested containers of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -14,28 +14,47 @@ from ...ir.assign import Statement
 from ...ir.tensor import Tensor
 from ..record.scopes import Mark
 from ..record.trace import Trace
-from ..record.tree import Leaf, Node, Static, Structure, flatten, statics
+from ..record.tree import Leaf, Node, Static, Structure, flatten, statics, unflatten
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_operand
 from .carries import Kind, is_array, kind_of, same
-from .kinds import put
+from .kinds import put, stand_in
 from .places import MISSING, Name, Places
 
 __all__ = [
     "Record",
+    "Said",
+    "State",
     "call",
     "kind_in_state",
     "leaves_in",
+    "numbers_and_arrays",
     "places_in",
     "put_all",
     "rebound",
     "record",
     "require_functions",
     "require_one_structure",
+    "standing_in",
     "storages_of",
 ]
 
 T = TypeVar("T")
+
+State = tuple[list[Any], Structure]
+"""The leaves of a state, and how they are put together."""
+
+
+@frozen
+class Said:
+    """How messages speak of what decides in the run: the function that the user calls or the statement; what
+    becomes of its functions or blocks; how values get out of them; and, of a statement, the variables that it
+    changes."""
+
+    caller: str
+    parts: str
+    outwards: str
+    names: tuple[str, ...] | None = None
 
 
 @frozen
@@ -68,10 +87,10 @@ def require_functions(name: str, *functions: Any) -> None:
             )
 
 
-def call(function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
+def call(function: Callable[..., T], arguments: tuple[Any, ...], said: Said) -> T:
     """The result of a function that runs any number of times. Raises UnsupportedError if it changes a
     variable, a container or an object, which happens once while tracing."""
-    name = getattr(function, "__name__", "a function")
+    name = said.caller if said.names is not None else getattr(function, "__name__", "a function")
     places = Places({"its argument": arguments, name: function})
     before = places.read()
     try:
@@ -103,10 +122,21 @@ def rebound(before: Mapping[Name, Any], after: Mapping[Name, Any]) -> Iterator[N
             yield name
 
 
-def leaves_in(state: Any) -> tuple[list[Any], Structure]:
+def leaves_in(state: Any) -> State:
     """The arrays and numbers of a state and how they are put together."""
     leaves, structure = flatten(state, lambda part: kind_of(part) is not None or isinstance(part, np.ndarray))
     return [as_operand(leaf) if isinstance(leaf, np.ndarray) else leaf for leaf in leaves], structure
+
+
+def standing_in(trace: Trace, state: Any) -> Any:
+    """A state of the kind of another one that nothing reads."""
+    leaves, structure = numbers_and_arrays(state)
+    return unflatten(structure, [stand_in(leaf, trace) for leaf in leaves])
+
+
+def numbers_and_arrays(state: Any) -> State:
+    """The leaves of a state, which may have ended."""
+    return flatten(state, lambda part: kind_of(part) is not None)
 
 
 def storages_of(trace: Trace, leaf: Any) -> set[Tensor]:
@@ -159,8 +189,11 @@ def _shown(structure: Structure) -> str:
             return f"{kind.__name__}({', '.join(parts)})"
 
 
-def places_in(structure: Structure, prefix: str) -> list[str]:
-    """How the user's code reaches each leaf of a state."""
+def places_in(structure: Structure, prefix: str, names: Sequence[str] | None = None) -> list[str]:
+    """How the user's code reaches each leaf of a state, which may be a tuple of the variables `names`."""
+    if names is not None and isinstance(structure, Node):
+        variables = zip(names, structure.children, strict=True)
+        return [place for name, child in variables for place in places_in(child, name)]
     match structure:
         case Leaf():
             return [prefix]

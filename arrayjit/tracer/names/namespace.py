@@ -48,6 +48,7 @@ from ..functions.coordinates import traced_product
 from ..functions.mapping import Vectorized
 from ..loops.bytecode import asks_which_bool
 from ..loops.ranges import STANDING
+from ..loops.statements import OURS
 from ..record.deciding import know_bools
 from ..record.guards import ABSENT, FunctionGuard, NameGuard, content
 from ..record.registry import CREATION
@@ -55,6 +56,7 @@ from ..record.resident import Resident
 from ..record.state import attributes_of, has_state, state_of
 from ..record.trace import Trace
 from ..record.tree import Opened
+from ..source.recompiling import lines_of, recompiled
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_operand
 from .builtin_view import PLAIN_FUNCTIONS, Builtins, as_called
@@ -108,7 +110,9 @@ class Namespace:
         self._cells: dict[int, Cell] = {}
         self._guards: dict[tuple[int, str], NameGuard | FunctionGuard] = {}
         self._followed: dict[int, Any] = {}
-        self._builtins = Builtins({**vars(builtins), **{kind.__name__: STANDING[kind] for kind in STANDING}})
+        self._builtins = Builtins(
+            {**vars(builtins), **{kind.__name__: STANDING[kind] for kind in STANDING}, **OURS}
+        )
         self._builtins["__import__"] = self._import
         self._objects = Objects(self)
         for function, ours in {**PLAIN_FUNCTIONS, **STANDING}.items():
@@ -345,7 +349,7 @@ class Namespace:
         cells = [self._cell(name, cell) for name, cell in named]
         names = self.globals_view(function.__globals__)
         closure = tuple(cell.ours for cell in cells)
-        copied = FunctionType(function.__code__, names, function.__name__, None, closure or None)
+        copied = FunctionType(self._code(function), names, function.__name__, None, closure or None)
         self.remember(function, copied)
         copied.__qualname__ = function.__qualname__
         copied.__module__ = function.__module__
@@ -361,6 +365,13 @@ class Namespace:
             self._fill(cell)
         self._objects.note(copied)
         return copied
+
+    def _code(self, function: FunctionType) -> CodeType:
+        """The function's code, with conditions that are left to the run written as it takes them."""
+        code = function.__code__
+        asked = {line for file, line in self._trace.decisions.conditions if file == code.co_filename}
+        lines = frozenset(asked.intersection(lines_of(code))) if asked else None
+        return (recompiled(code, lines) if lines else None) or code
 
     def _cell(self, name: str, theirs: CellType) -> Cell:
         """Our cell for one of the user's, filled when the function is known: it may refer to itself."""

@@ -9,10 +9,12 @@ in. All this is found only while tracing, so the run is left by a `Retrace` and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from types import CodeType
-from typing import NoReturn, Protocol, Union
+from typing import Any, NoReturn, Protocol, Union
+
+import numpy as np
 
 from ...errors import ConcretizationError, Location
 from ...frozen import frozen
@@ -25,6 +27,7 @@ from .facts import Argument, Fact, Positive, Remainder
 __all__ = [
     "Decisions",
     "Fix",
+    "Line",
     "Origin",
     "Reason",
     "Retrace",
@@ -45,6 +48,9 @@ class Site:
     code: CodeType
     offset: int
 
+
+Line = tuple[str, int]
+"""A file and the number of a line."""
 
 Origin = Union[Site, Argument, Expr]
 """What the value of a symbol or of a scalar tensor depends on; what has none holds data."""
@@ -93,7 +99,8 @@ class Decisions:
     """The loops to unroll, where others turn, how many iterations of them to record together, and the facts
     about arguments to compile in, each with its reason; and what to make of arrays that are made in part.
     Those that are `rolled` have few iterations, and are unrolled only if something needs it. Whether arrays
-    lie `as_numpys_lie` where others would take less."""
+    lie `as_numpys_lie` where others would take less. `conditions` are the lines at which the run decides
+    which side of a condition is taken."""
 
     unrolled: Mapping[Site, Reason] = field(default_factory=dict)
     baked: Mapping[Fact, Reason] = field(default_factory=dict)
@@ -102,6 +109,7 @@ class Decisions:
     portions: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     rolled: frozenset[Site] = frozenset()
     as_numpys_lie: bool = False
+    conditions: frozenset[Line] = frozenset()
 
     def with_more(self, retrace: Retrace) -> Decisions:
         return Decisions(
@@ -115,6 +123,7 @@ class Decisions:
             {**self.portions, **retrace.portions},
             self.rolled | retrace.rolled,
             self.as_numpys_lie or retrace.as_numpys_lie,
+            self.conditions | retrace.conditions,
         )
 
     def without_rolled(self) -> Decisions:
@@ -137,6 +146,7 @@ class Retrace(BaseException):
         portions: Mapping[int, tuple[int, int]] | None = None,
         rolled: frozenset[Site] = frozenset(),
         as_numpys_lie: bool = False,
+        conditions: frozenset[Line] = frozenset(),
     ) -> None:
         super().__init__()
         self.unroll = unroll or {}
@@ -146,43 +156,61 @@ class Retrace(BaseException):
         self.portions = portions or {}
         self.rolled = rolled
         self.as_numpys_lie = as_numpys_lie
+        self.conditions = conditions
 
 
 class Origins(Protocol):
-    """What knows where numbers come from: a Trace. It starts again for what is `wanted` even where code
-    between the user's and ours has turned the Retrace into another exception."""
-
-    wanted: Retrace | None
+    """What knows where numbers come from: a Trace."""
 
     def origin(self, of: Symbol | Tensor) -> Origin | None: ...
 
 
+class Deciding(Origins, Protocol):
+    """A Trace, which starts again for what is `wanted` even where code
+    between the user's and ours has turned the Retrace into another exception. With `branches` conditions
+    are left to the run where their lines can be written so."""
+
+    wanted: Retrace | None
+    branches: bool
+    decisions: Decisions
+    leaves: Sequence[Any]
+
+
 def number_needed(
-    origins: Origins,
+    origins: Deciding,
     needed: Iterable[Expr],
     what: str,
     loc: Location | None,
     *,
     details: tuple[str, ...] = (),
     fix: Fix,
+    is_condition: bool = False,
 ) -> NoReturn:
-    """Leave the run so that the values `needed` are numbers in the next one. Raises ConcretizationError
-    where they depend on the elements of arrays."""
+    """Leave the run so that the values `needed` are numbers in the next one; or so that the compiled function
+    decides a condition, where that is wanted and its line can be written so. Raises ConcretizationError where
+    they depend on the elements of arrays."""
     reason = Reason(what, loc, fix)
-    unroll: dict[Site, Reason] = {}
-    bake: dict[Fact, Reason] = {}
-    for root in roots(origins, needed):
-        match root:
-            case Site():
-                unroll[root] = reason
-            case Argument():
-                bake[root] = reason
-            case None:
-                raise ConcretizationError(what, loc=loc, details=details, fix=told(fix))
-    if not unroll and not bake:
+    found = tuple(roots(origins, needed))
+    if is_condition and loc is not None and not all(_is_compiled_in(root, origins.leaves) for root in found):
+        _leave_to_the_run(origins, (loc.file, loc.line))
+    if None in found or not found:
         raise ConcretizationError(what, loc=loc, details=details, fix=told(fix))
-    origins.wanted = Retrace(unroll, bake)
+    unroll = {root: reason for root in found if isinstance(root, Site)}
+    origins.wanted = Retrace(unroll, {root: reason for root in found if isinstance(root, Argument)})
     raise origins.wanted
+
+
+def _is_compiled_in(root: Site | Argument | None, leaves: Sequence[Any]) -> bool:
+    """Whether a condition on what depends on this alone is answered while tracing, once for each value: on
+    integers and bools, of which sizes depend, too."""
+    return isinstance(root, Argument) and not isinstance(leaves[root.leaf], (float, complex, np.inexact))
+
+
+def _leave_to_the_run(origins: Deciding, line: Line) -> None:
+    """Leave this run, unless that has been tried with this line."""
+    if origins.branches and line not in origins.decisions.conditions:
+        origins.wanted = Retrace(conditions=frozenset({line}))
+        raise origins.wanted
 
 
 def roots(origins: Origins, needed: Iterable[Expr]) -> Iterator[Site | Argument | None]:

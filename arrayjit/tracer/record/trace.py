@@ -90,10 +90,13 @@ class Trace:
     else was `raised`.
     """
 
-    def __init__(self, name: str, decisions: Decisions = _UNDECIDED, unchecked: bool = False) -> None:
+    def __init__(
+        self, name: str, decisions: Decisions = _UNDECIDED, unchecked: bool = False, branches: bool = False
+    ) -> None:
         self.name = name
         self.decisions = decisions
         self.unchecked = unchecked
+        self.branches = branches
         self.pending: Retrace | None = None
         self.wanted: Retrace | None = None
         self.raised: list[UserError] = []

@@ -339,7 +339,15 @@ def _needs_value(
     if array.ndim == 0 and array.record.is_open:
         if purpose is TRUTH:
             require_one_answer(array.record, array.load(()), Reason(words, loc, fix))
-        number_needed(array.record, [array.load(())], words, loc, details=details, fix=fix)
+        number_needed(
+            array.record,
+            [array.load(())],
+            words,
+            loc,
+            details=details,
+            fix=fix,
+            is_condition=purpose is TRUTH,
+        )
     raise kind(words, loc=loc, details=details, fix=told(fix))
 
 

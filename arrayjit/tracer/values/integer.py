@@ -118,7 +118,9 @@ class SymbolicInt:
         words = needed("a loop index or a computed integer", purpose)
         if purpose is TRUTH:
             require_one_answer(self.record, Index(self.value), Reason(words, user_location(), fix))
-        number_needed(self.record, [Index(self.value)], words, user_location(), fix=fix)
+        number_needed(
+            self.record, [Index(self.value)], words, user_location(), fix=fix, is_condition=purpose is TRUTH
+        )
 
 
 TRUTH = "whether it is true"

@@ -1,0 +1,1 @@
+"""The source of the user's functions, where it must be written otherwise to be traced."""

@@ -1,0 +1,78 @@
+"""A function's code, compiled again from its source with some of its conditions written otherwise.
+
+Lines, names, constants and closure variables stay those of the source; a few global names that begin with a
+dot are ours. Where the source is not at hand, or is not that of the code, there is none.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Iterator
+from functools import lru_cache
+from types import CodeType
+
+from .conditions import rewritten
+from .syntax import NotRewritten
+
+__all__ = ["lines_of", "recompiled"]
+
+
+def lines_of(code: CodeType) -> range:
+    """The lines of code and of the functions in it."""
+    lines = [line for part in (code, *_inner(code)) for _, _, line in part.co_lines() if line is not None]
+    return range(code.co_firstlineno, max(lines) + 1)
+
+
+@lru_cache(maxsize=256)
+def recompiled(code: CodeType, lines: frozenset[int]) -> CodeType | None:
+    """The code with the conditions on these lines decided where it runs; None where its source does not tell
+    how."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(code.co_filename)))
+    except (SyntaxError, ValueError):
+        return None
+    found = next((node for node in ast.walk(tree) if _is_of(node, code)), None)
+    if not isinstance(found, ast.FunctionDef) or not _is_alike(_compiled(tree, found, code), code):
+        return None
+    try:
+        made = rewritten(found, lines)
+    except NotRewritten:
+        return None
+    found.body = made.body
+    return _compiled(tree, found, code)
+
+
+def _is_of(node: ast.AST, code: CodeType) -> bool:
+    if not isinstance(node, ast.FunctionDef) or node.name != code.co_name:
+        return False
+    return min((part.lineno for part in node.decorator_list), default=node.lineno) == code.co_firstlineno
+
+
+def _compiled(tree: ast.Module, function: ast.FunctionDef, code: CodeType) -> CodeType | None:
+    """The code of a function in a module of which nothing else is needed but what it imports."""
+    needed = [
+        part for part in tree.body if isinstance(part, (ast.Import, ast.ImportFrom)) or _holds(part, function)
+    ]
+    module = ast.fix_missing_locations(ast.Module(needed, []))
+    whole = compile(module, code.co_filename, "exec", dont_inherit=True)
+    alike = (part for part in _inner(whole) if part.co_firstlineno == code.co_firstlineno)
+    return next((part for part in alike if part.co_name == code.co_name), None)
+
+
+def _holds(statement: ast.stmt, function: ast.FunctionDef) -> bool:
+    return any(part is function for part in ast.walk(statement))
+
+
+def _inner(code: CodeType) -> Iterator[CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from _inner(constant)
+
+
+def _is_alike(one: CodeType | None, other: CodeType) -> bool:
+    """Whether two codes do the same: the file may have changed since it was imported."""
+    if one is None:
+        return False
+    return (one.co_code, one.co_names, one.co_varnames) == (other.co_code, other.co_names, other.co_varnames)

@@ -1,0 +1,160 @@
+"""Syntax: what statements do, and how new ones are made, on the lines of those that they stand for."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar, Union
+
+from .liveness import Ends
+
+__all__ = [
+    "NOTHING",
+    "Loop",
+    "Node",
+    "NotRewritten",
+    "all_ends",
+    "assigned",
+    "assignment",
+    "call_of",
+    "covers",
+    "falls",
+    "function_of",
+    "has_leaving",
+    "is_broken",
+    "lambda_of",
+    "left_by",
+    "pairs_of",
+    "parameters",
+    "parts_of",
+    "placed",
+    "returns_in",
+    "texts_of",
+    "tuple_of",
+]
+
+Node = TypeVar("Node", bound=ast.AST)
+
+Loop = Union[ast.For, ast.While]
+
+NOTHING = ".nothing"
+"""The name of what a variable holds that has no value."""
+
+_LEAVING = (ast.Return, ast.Break, ast.Continue)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+class NotRewritten(Exception):
+    """A statement of a kind that cannot stand in a side of a condition."""
+
+
+def left_by(left: str, op: ast.cmpop, number: int, body: list[ast.stmt]) -> ast.stmt:
+    """What is done where a loop was left by a way of this number, or, with NotEq, by another one."""
+    test = ast.Compare(ast.Name(left, ast.Load()), [op], [ast.Constant(number)])
+    return placed(body[0], ast.If(test, body, []))
+
+
+def covers(node: ast.expr, line: int) -> bool:
+    first = getattr(node, "lineno", None)
+    return first is not None and first <= line <= (node.end_lineno or first)
+
+
+def falls(statements: Sequence[ast.stmt]) -> bool:
+    """Whether what follows the statements may run after them."""
+    match statements[-1:]:
+        case [ast.Return() | ast.Break() | ast.Continue() | ast.Raise()]:
+            return False
+        case [ast.If(body=body, orelse=orelse)]:
+            return falls(body) or falls(orelse)
+        case _:
+            return True
+
+
+def is_broken(statements: Iterable[ast.AST]) -> bool:
+    """Whether a `break` in the statements leaves the loop that they are the body of."""
+    for statement in statements:
+        if isinstance(statement, ast.Break):
+            return True
+        inner = (
+            statement.orelse
+            if isinstance(statement, (ast.For, ast.While))
+            else ast.iter_child_nodes(statement)
+        )
+        if not isinstance(statement, _SCOPES) and is_broken(inner):
+            return True
+    return False
+
+
+def pairs_of(node: ast.Compare) -> list[ast.expr] | None:
+    """The comparisons of a chain, if what stands between two of them may be looked at twice."""
+    between = node.comparators[:-1]
+    if not between or not all(isinstance(part, (ast.Name, ast.Constant)) for part in between):
+        return None
+    sides = zip((node.left, *between), node.ops, node.comparators, strict=True)
+    return [placed(node, ast.Compare(one, [op], [other])) for one, op, other in sides]
+
+
+def parts_of(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and what is in it, without inner functions."""
+    yield node
+    for part in ast.iter_child_nodes(node):
+        if not isinstance(part, _SCOPES):
+            yield from parts_of(part)
+
+
+def returns_in(node: ast.AST) -> list[ast.AST]:
+    return [part for part in parts_of(node) if isinstance(part, ast.Return)]
+
+
+def has_leaving(node: ast.AST) -> bool:
+    return any(isinstance(part, _LEAVING) for part in parts_of(node))
+
+
+def all_ends(names: Iterable[str]) -> Ends:
+    """Ends where these names are live, however they are reached."""
+    found = frozenset(names)
+    return Ends(found, found, found, found)
+
+
+def placed(place: ast.AST, made: Node) -> Node:
+    """What was made, on the line of what it stands for."""
+    for part in ast.walk(made):
+        if isinstance(part, (ast.stmt, ast.expr, ast.excepthandler, ast.arg)) and not hasattr(part, "lineno"):
+            ast.copy_location(part, place)
+    return made
+
+
+def function_of(place: ast.stmt, name: str, names: Sequence[str], body: list[ast.stmt]) -> ast.FunctionDef:
+    made = ast.FunctionDef(name, parameters(names), body, [])
+    if sys.version_info >= (3, 12):
+        made.type_params = []
+    return placed(place, made)
+
+
+def lambda_of(names: Sequence[str], body: ast.expr) -> ast.expr:
+    return placed(body, ast.Lambda(parameters(names), body))
+
+
+def parameters(names: Sequence[str]) -> ast.arguments:
+    return ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
+
+
+def call_of(name: str, *arguments: ast.expr) -> ast.expr:
+    return ast.Call(ast.Name(f".{name}", ast.Load()), list(arguments), [])
+
+
+def texts_of(names: Iterable[str]) -> ast.expr:
+    return ast.Tuple([ast.Constant(name) for name in sorted(names)], ast.Load())
+
+
+def tuple_of(names: Sequence[str], context: type[ast.expr_context] = ast.Load) -> ast.expr:
+    return ast.Tuple([ast.Name(name, context()) for name in names], context())
+
+
+def assignment(names: Sequence[str], value: ast.expr) -> ast.stmt:
+    return ast.Assign([tuple_of(names, ast.Store)], value) if names else ast.Expr(value)
+
+
+def assigned(name: str, value: ast.expr) -> ast.stmt:
+    return ast.Assign([ast.Name(name, ast.Store())], value)
