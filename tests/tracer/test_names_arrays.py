@@ -19,6 +19,7 @@ TABLES = [np.arange(6.0), np.ones(6)]
 PARAMS = {"w": np.arange(6.0), "b": [np.ones(6), 2.0], "name": np.array(["u", "v"])}
 SCALE, STEPS, ON = 2.5, 3, True
 COUNT = 0
+MODE = "once"
 
 
 class Constants:
@@ -206,6 +207,23 @@ def test_an_assigned_global_is_refused() -> None:
         with pytest.raises(arrayjit.UnsupportedError, match="assigns COUNT"):
             arrayjit.jit(program, target=target)(numbers())
     assert COUNT == 0
+
+
+def test_a_global_may_be_assigned_for_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    def program(x: np.ndarray) -> np.ndarray:
+        global COUNT, MODE
+        before, MODE, COUNT = MODE, "twice", COUNT + 1
+        try:
+            return x * COUNT if MODE == "twice" else x
+        finally:
+            MODE, COUNT = "".join(before), COUNT - 1
+
+    jitted = arrayjit.jit(program)
+    for mode, count in (("once", 0), ("once", 4), ("more", 4)):
+        monkeypatch.setitem(globals(), "MODE", mode)
+        monkeypatch.setitem(globals(), "COUNT", count)
+        assert_same(jitted(numbers()), program(numbers()))
+        assert (mode, count) == (MODE, COUNT)
 
 
 @pytest.mark.parametrize("change", ["append", "item", "update"])

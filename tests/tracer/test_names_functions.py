@@ -138,6 +138,11 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleT
                 result = np.empty(6)
                 result[:] = step(x, depth - 1) * 2 + grid.TABLE
                 return result
+            def late(x):
+                from . import grid as later
+                from .grid import cells as counted
+                plain = __import__("simulation.grid", fromlist=["TABLE"])
+                return counted(x) + later.TABLE * plain.TABLE
             class Solver:
                 def __init__(self, x):
                     self.x = x
@@ -164,6 +169,10 @@ def test_packages_of_the_user(package: Any) -> None:
         return whole + advance(x) + Solver(x).run() + package.solver.Solver(x).run()
 
     assert_runs_as_in_numpy(lambda: (program, (numbers(),)))
+
+
+def test_packages_import_their_own_modules_inside_functions(package: Any) -> None:
+    assert_runs_as_in_numpy(lambda: (lambda x: package.solver.late(x), (numbers(),)))
 
 
 def test_a_name_rebound_in_another_module_is_noticed(package: Any, monkeypatch: pytest.MonkeyPatch) -> None:

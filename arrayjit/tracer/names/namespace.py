@@ -76,6 +76,9 @@ _HOLDING_FUNCTIONS = {
 _CONTAINERS = (list, dict, set, deque)
 _FIXED = ("numpy.", f"{__name__.partition('.')[0]}.tracer.")
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type, np.generic, np.dtype)
+_RESTORED = (bool, int, str, bytes)
+"""What is the same where it is equal."""
+
 _INSTALLED = tuple(
     {
         os.path.realpath(sysconfig.get_path(name)) + os.sep
@@ -428,9 +431,10 @@ class Namespace:
     def _is_users(self, file: str, module: str | None) -> bool:
         return (module or "").partition(".")[0] == self._home or not _is_installed(file)
 
-    def _import(self, name: str, *args: Any) -> Any:
-        """`import` inside the traced function."""
-        module = builtins.__import__(name, *args)
+    def _import(self, name: str, globals: Any = None, *args: Any, **options: Any) -> Any:
+        """`import` inside the traced function. Where a name begins with dots, globals tell the package."""
+        names = globals.names if type(globals) is GlobalsView else globals
+        module = builtins.__import__(name, names, *args, **options)
         if module.__name__ in sys.modules:
             self.depend(sys.modules, module.__name__, module)
         return self.of(module)
@@ -450,31 +454,36 @@ class GlobalsView(dict[str, Any]):
     """The globals of a rebuilt function. LOAD_GLOBAL asks `__getitem__`; STORE_GLOBAL writes into the
     dict itself and never reaches the real globals."""
 
-    __slots__ = ("_names", "_namespace", "is_fixed")
+    __slots__ = ("_namespace", "is_fixed", "names")
 
     def __init__(self, names: dict[str, Any], namespace: Namespace, builtin_names: dict[str, Any]) -> None:
         super().__init__(__builtins__=builtin_names)
-        self._names = names
+        self.names = names
         self._namespace = namespace
         self.is_fixed = _is_fixed(names)
 
     def __getitem__(self, name: str) -> Any:
         if name in self:
             return super().__getitem__(name)
-        value = self._names.get(name, ABSENT)
+        value = self.names.get(name, ABSENT)
         if value is not ABSENT:
             namespace = self._namespace
-            seen = namespace.of(value) if self.is_fixed else namespace.read(self._names, name, value)
+            seen = namespace.of(value) if self.is_fixed else namespace.read(self.names, name, value)
             return as_called(seen, sys._getframe(1))
         if self.is_fixed:
             raise KeyError(name)
-        self._namespace.depend(self._names, name, ABSENT)
+        self._namespace.depend(self.names, name, ABSENT)
         self._namespace.depend(vars(builtins), name, vars(builtins).get(name, ABSENT))
         raise KeyError(name)
 
     def assigned(self) -> list[str]:
-        """The names that the function assigned."""
-        return [name for name in self if name not in _OF_PYTHON]
+        """The names that the function assigned, and that do not hold what they held before."""
+        return [name for name in self if name not in _OF_PYTHON and not self._is_restored(name)]
+
+    def _is_restored(self, name: str) -> bool:
+        before, now = self.names.get(name, ABSENT), super().__getitem__(name)
+        seen = ABSENT if before is ABSENT else self._namespace.read(self.names, name, before)
+        return seen is now or (type(seen) is type(now) and type(now) in _RESTORED and seen == now)
 
 
 @functools.cache
