@@ -303,7 +303,7 @@ def _progression(length: int, dtype: DType, numbers: np.ndarray) -> SymbolicArra
     trace = current_trace()
     view = trace.compute((length,), dtype, cell, label="range")
     if dtype.is_integer and length <= _KNOWN_LENGTH:
-        trace.know(view.tensor, (np.arange(length) * step + begin).astype(dtype.numpy))
+        trace.knowledge.know(view.tensor, (np.arange(length) * step + begin).astype(dtype.numpy))
     return SymbolicArray(view, trace)
 
 

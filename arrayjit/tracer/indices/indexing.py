@@ -59,7 +59,7 @@ def getitem(array: SymbolicArray, key: Any) -> SymbolicArray:
         known = trace.known(view)
         view = trace.compute((), array.element_type, view.load)
         if known is not None:
-            trace.know(view.tensor, known)
+            trace.knowledge.know(view.tensor, known)
         return SymbolicArray(view, trace, is_scalar=True)
     return SymbolicArray(part(array.shown(), items) if array.is_scalar else view, trace)
 

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from dataclasses import field
 
-import numpy as np
-
 from ...frozen import frozen, slotted
 from ...ir.assign import Statement
 from ...ir.expr import Expr
 from ...ir.index import Affine, Symbol
 from ...ir.tensor import Tensor
+from .knowledge import Held
 
 __all__ = ["Mark", "Scope"]
 
 
 @slotted
 class Scope:
-    """The body that is being recorded, and the numbers that symbols were bound to in it."""
+    """The body that is being recorded, and the numbers that symbols were bound to in it. `fresh` is how many
+    tensors had been made before."""
 
     statements: list[Statement] = field(default_factory=list)
     bound: dict[Expr, Affine] = field(default_factory=dict)
     symbols: list[Symbol] = field(default_factory=list)
+    fresh: int = 0
 
 
 @frozen
@@ -30,7 +31,7 @@ class Mark:
 
     depth: int
     written: frozenset[Tensor]
-    known: dict[Tensor, np.ndarray]
+    known: dict[Tensor, Held]
     fresh: int
     rewritten: int
     perhaps_written: int

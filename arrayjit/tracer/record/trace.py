@@ -37,6 +37,7 @@ from .current import CURRENT_TRACE, location_of, tracing, user_location
 from .facts import Argument
 from .foreign import element_strides
 from .handling import require_goes_on
+from .knowledge import Knowledge
 from .layouts import Layouts
 from .lengths import Lengths
 from .limits import Limits
@@ -131,7 +132,7 @@ class Trace:
         self._written: set[Tensor] = set()
         self._flat: dict[Tensor, Tensor] = {}
         self._real: dict[Tensor, Tensor] = {}
-        self._known: dict[Tensor, np.ndarray] = {}
+        self.knowledge = Knowledge()
         self._watched: list[Watch] = []
         self._handling = np.geterr()
 
@@ -167,9 +168,12 @@ class Trace:
             self._written.add(storage)
             self._separate(storage)
             self.layouts.written(statement)
-            known = self._known.pop(storage, None)
-            if self._origins.pop(storage, None) is not None or known is not None:
+            is_own = self._fresh.get(storage, -1) >= self._scopes[-1].fresh
+            before = self.knowledge.written(storage, is_own)
+            if self._origins.pop(storage, None) is not None or self.knowledge.has_decided(storage):
                 self._rewritten.append(storage)
+            if is_own and before is not None:
+                self.knowledge.follow(statement, before)
 
     def watch(self, value: Any) -> None:
         """Remember the state of an object of the user's, of a method that of its object."""
@@ -206,21 +210,9 @@ class Trace:
         key = (numbers.dtype, numbers.shape, numbers.tobytes())
         return self.capture(self._constants.setdefault(key, numbers))
 
-    def know(self, tensor: Tensor, numbers: np.ndarray) -> None:
-        """Note that the tensor holds these numbers until it is written again."""
-        self._known[tensor] = numbers
-
     def known(self, view: View) -> np.ndarray | None:
-        """The numbers of a view of a constant that the function made, usable as an index; else None."""
-        numbers = self._known.get(view.tensor.storage)
-        if numbers is None or not view.is_fixed() or view.tensor.dtype.numpy != numbers.dtype:
-            return None
-        if view.tensor.base is not None:
-            numbers = numbers.reshape(-1)
-        shape = tuple(extent.constant for extent in view.shape)
-        places = dict(zip(view.axes, np.indices(shape, sparse=True), strict=True))
-        index = tuple(part.offset + sum(c * places[s] for c, s in part.terms) for part in view.index)
-        return np.broadcast_to(numbers[index], shape)
+        """The numbers of a view that are known while tracing, usable as an index; else None."""
+        return self.knowledge.of(view)
 
     def flat(self, tensor: Tensor) -> Tensor:
         """The flat form of a tensor: its memory as one row-major axis."""
@@ -290,7 +282,7 @@ class Trace:
 
     def begin(self) -> Mark:
         """Record a body of its own from here on."""
-        self._scopes.append(Scope())
+        self._scopes.append(Scope(fresh=len(self._fresh)))
         return self.mark()
 
     def mark(self) -> Mark:
@@ -298,7 +290,7 @@ class Trace:
         return Mark(
             len(self._scopes),
             frozenset(self._written),
-            dict(self._known),
+            dict(self.knowledge.held),
             len(self._fresh),
             len(self._rewritten),
             len(self._perhaps_written),
@@ -333,7 +325,7 @@ class Trace:
         written = self.bury(mark, body, cause)
         del self.notes[mark.notes :]
         self._written = set(mark.written)
-        self._known = {tensor: held for tensor, held in mark.known.items() if tensor not in written}
+        self.knowledge.restore(mark.known, written)
         return written
 
     def bury(self, mark: Mark, body: tuple[Statement, ...], cause: Site | Reason) -> set[Tensor]:
@@ -468,8 +460,11 @@ class Trace:
         lie in memory in `order` (None: C's)."""
         target = self.window(shape, dtype, label, order)
         self.store(target, body, over=over, accum=accum, initial=initial, contract=contract)
-        if not target.shape and accum is None and isinstance(self.statements[-1], Assign):
-            self._origins[target.tensor] = self.statements[-1].value
+        made = self.statements[-1] if self.statements else None
+        if isinstance(made, Assign) and made.into is target.tensor:
+            self.knowledge.follow(made, None)
+            if not target.shape and accum is None:
+                self._origins[target.tensor] = made.value
         return target
 
     def window(

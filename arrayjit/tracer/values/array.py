@@ -7,6 +7,7 @@ the numbers raises at the user's line.
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -232,6 +233,13 @@ class SymbolicArray:
         METHODS["__setitem__"](self, key, value)
 
     def __delitem__(self, key: object) -> NoReturn:
+    def _number(self) -> Any:
+        """The number of an array of one cell, if it is known while tracing; else None."""
+        if not self.record.is_open or any(extent != Affine.of(1) for extent in self.cells.shape):
+            return None
+        known = self.record.known(self.cells)
+        return None if known is None else known.reshape(())[()]
+
         raise ShapeError(
             "cannot delete array elements",
             loc=user_location(),
@@ -249,7 +257,10 @@ class SymbolicArray:
             raise DTypeError("iteration over a 0-d array", loc=user_location(), details=(describe(self),))
         return METHODS["__iter__"](self, sys._getframe(1))  # type: ignore[no-any-return]
 
-    def __bool__(self) -> NoReturn:
+    def __bool__(self) -> bool:
+        known = self._number()
+        if known is not None:
+            return bool(known)
         loc = user_location()
         if self.ndim and any(extent != Affine.of(1) for extent in self.cells.shape):
             raise ShapeError(
@@ -261,16 +272,28 @@ class SymbolicArray:
         fix = partial(instead_of_condition, loc, "use np.where(condition, a, b), or arrayjit.cond")
         _needs_value(self, TRUTH, fix)
 
-    def __float__(self) -> NoReturn:
+    def __float__(self) -> float:
+        known = self._number()
+        if known is not None:
+            return float(known)
         _needs_value(self, "as a float", partial(instead_of_float, user_location()), _ONLY_ONE)
 
-    def __int__(self) -> NoReturn:
+    def __int__(self) -> int:
+        known = self._number()
+        if known is not None:
+            return int(known)
         _needs_value(self, "as an int", "leave it out, or use x.astype(int)", _ONLY_ONE)
 
-    def __complex__(self) -> NoReturn:
+    def __complex__(self) -> complex:
+        known = self._number()
+        if known is not None:
+            return complex(known)
         _needs_value(self, "as a complex number", "leave it out, or use x.astype(complex)", _ONLY_ONE)
 
-    def __index__(self) -> NoReturn:
+    def __index__(self) -> int:
+        known = None if self.ndim else self._number()
+        if known is not None:
+            return operator.index(known)
         _needs_value(
             self,
             "as an index, a length or a range",

@@ -120,7 +120,7 @@ def as_stored(value: Any, dtype: DType, trace: Trace) -> Operand:
     """The operand that is stored in an array of a dtype. A Python number must fit, and so must each in
     a list, of which NumPy makes such an array first."""
     if isinstance(value, LISTS) and not is_traced(value):
-        return _captured(_listed(value, dtype), trace)
+        return _constant(_listed(value, dtype), trace)
     for number in items_of(value):
         item = as_operand(number, trace)
         check_fits(item, dtype, trace, stored=True)
@@ -193,7 +193,7 @@ def constant_array(numbers: np.ndarray) -> SymbolicArray:
     """A fresh array that holds numbers known while tracing."""
     trace = current_trace()
     symbolic = copy(_captured(numbers, trace), "C")
-    trace.know(symbolic.cells.tensor, numbers)
+    trace.knowledge.know(symbolic.cells.tensor, numbers)
     return symbolic
 
 
@@ -350,10 +350,17 @@ def _captured(array: np.ndarray | Resident, trace: Trace) -> SymbolicArray:
     return SymbolicArray(View.whole(trace.capture(array), layout.flags.writeable), trace)
 
 
+def _constant(numbers: np.ndarray, trace: Trace) -> SymbolicArray:
+    """An array that nobody else has."""
+    constant = _captured(numbers, trace)
+    trace.knowledge.know(constant.cells.tensor, numbers)
+    return constant
+
+
 def _stacked(values: Sequence[Any], trace: Trace) -> Operand:
     """A (nested) list as an array; the elements are broadcast against none: their shapes must agree."""
     if not is_traced(values):
-        return _captured(np.asarray(values), trace)
+        return _constant(np.asarray(values), trace)
     table = table_of(values)
     if table is not None:
         return _stored(table, trace)
