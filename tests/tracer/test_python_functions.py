@@ -6,7 +6,8 @@ import cmath
 import functools
 import itertools
 import math
-from collections.abc import Callable
+import numbers
+from collections.abc import Callable, Container, Hashable, Iterable, Sequence, Sized
 from copy import deepcopy
 from functools import reduce
 from math import sqrt
@@ -85,6 +86,46 @@ def test_methods_of_types_are_no_calls_of_these() -> None:
         return numbers, list.copy([x[0]]), tuple.index((1, 2), 2), list([x[0]]).copy(), sum([x[0]]).ndim
 
     as_in_python(function, (X,))
+
+
+@pytest.mark.parametrize(
+    "value", [3, 2.5, True, 1j, np.float64(2.5), np.int32(3), np.array(2.5), np.zeros(3)], ids=repr
+)
+def test_values_have_the_methods_of_what_they_stand_for(value: Any) -> None:
+    kinds = (
+        Iterable,
+        Sized,
+        Container,
+        Sequence,
+        Hashable,
+        numbers.Number,
+        numbers.Real,
+        np.ndarray,
+        (int, str),
+    )
+    names = ("__iter__", "__len__", "__getitem__", "__float__", "__array__", "__array_interface__")
+    names += (
+        "shape",
+        "ndim",
+        "dtype",
+        "device",
+        "is_integer",
+        "bit_length",
+        "real",
+        "tolist",
+        "keys",
+        "mask",
+    )
+
+    def program(x: Any) -> Any:
+        found = [hasattr(x, name) for name in names]
+        return found, [isinstance(x, kind) for kind in kinds], getattr(x, "__iter__", None) is None
+
+    def chosen(x: Any) -> Any:
+        return np.sum(x) if isinstance(x, Iterable) and getattr(x, "ndim", 0) else x * 2
+
+    as_in_python(program, (value,))
+    as_in_python(chosen, (value,))
 
 
 def test_a_converted_number_is_an_index() -> None:

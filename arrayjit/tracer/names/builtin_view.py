@@ -10,6 +10,7 @@ import operator
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial, reduce, wraps
 from inspect import CO_OPTIMIZED
 from types import BuiltinFunctionType, FrameType, GeneratorType
@@ -343,6 +344,27 @@ def type_of(*arguments: Any, **options: Any) -> Any:
     return builtins.type(*arguments, **options)
 
 
+def is_instance(value: Any, kinds: Any, /) -> bool:
+    """`isinstance`: of a traced value, whether what it stands for is one. Classes that ask for methods, as
+    `Iterable` does, would look at those of the traced value as well."""
+    if _is_traced(value):
+        with suppress(TypeError):
+            return issubclass(value.__class__, kinds)
+    return builtins.isinstance(value, kinds)
+
+
+def has_attribute(value: Any, name: Any, /) -> bool:
+    """`hasattr`: of a traced value, whether what it stands for has it."""
+    return builtins.hasattr(value.__class__ if _is_traced(value) else value, name)
+
+
+def attribute(value: Any, name: Any, /, *default: Any) -> Any:
+    """`getattr`, which finds no more than `hasattr`."""
+    if _is_traced(value) and default and not has_attribute(value, name):
+        return default[0]
+    return builtins.getattr(value, name, *default)
+
+
 def collected(kind: Callable[..., Any], *iterables: Any) -> Any:
     """`list` or `tuple`: of a generator, what a comprehension would have made."""
     is_generator = len(iterables) == 1 and type(iterables[0]) is GeneratorType
@@ -370,6 +392,9 @@ _CALLED: Mapping[Any, Callable[..., Any]] = {
     **CONVERSIONS,
     builtins.all: is_all,
     builtins.any: is_any,
+    builtins.getattr: attribute,
+    builtins.hasattr: has_attribute,
+    builtins.isinstance: is_instance,
     builtins.len: length,
     builtins.map: mapped,
     builtins.list: partial(collected, builtins.list),

@@ -191,6 +191,13 @@ class SymbolicArray:
         METHODS["flat"](self)[:] = value
 
     @property
+    def device(self) -> str:
+        """Where the array is, as NumPy says it."""
+        if self.weak is not None:
+            raise AttributeError(f"{self.weak.__name__!r} object has no attribute 'device'")
+        return "cpu"
+
+    @property
     def flags(self) -> Any:
         if self.weak is not None:
             raise AttributeError(f"{self.weak.__name__!r} object has no attribute 'flags'")
