@@ -23,6 +23,7 @@ from arrayjit.errors import (
     IndexOutOfRange,
     IntegerOverflow,
     LeakedArrayError,
+    NotAnArray,
     NumberError,
     ReadOnlyError,
     ShapeError,
@@ -48,6 +49,16 @@ def shift_in_place(x: Any) -> Any:
 
 def wrong_part(x: Any) -> None:
     x[1:] = x
+
+
+def converted(x: Any) -> Any:
+    kind = np.float32
+    return kind(x)
+
+
+CYTHON: dict[str, Any] = {}
+"""What code that was compiled from a file in Cython would define."""
+exec(compile("def chosen(x): raise TypeError('No matching signature found')", "fast.pyx", "exec"), CYTHON)
 
 
 class Tagged(np.ndarray):
@@ -127,6 +138,9 @@ MISTAKES: list[Mistake] = [
     (lambda x: memoryview(x), UnsupportedError, TypeError, "a bytes-like object is required, not 'numpy"),
     (lambda x: np.frombuffer(x), UnsupportedError, TypeError, "a bytes-like object is required, not 'numpy"),
     (lambda x: ", ".join(x), UnsupportedError, TypeError, "expected str instance, numpy.ndarray found"),
+    (lambda x: np.ogrid[0 : float(x[0])], ConcretizationError, TypeError, "as a float"),
+    (lambda x: CYTHON["chosen"](x), UnsupportedError, TypeError, "does not take it: No matching signature"),
+    (converted, NotAnArray, TypeError, "fix: write np.asarray(x).astype(kind)"),
     (lambda x: round(x[0] + 1j), DTypeError, TypeError, "doesn't define __round__ method"),
     (lambda x: x[True, 0], UnsupportedError, TypeError, "single bool"),
     (lambda x: x[0].__setitem__(..., 1), DTypeError, TypeError, "item assignment"),

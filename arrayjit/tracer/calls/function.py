@@ -28,6 +28,7 @@ from ...errors import (
     CompilerBug,
     ConcretizationError,
     Location,
+    NotAnArray,
     UnsupportedError,
     UserError,
 )
@@ -37,7 +38,7 @@ from ...ir.index import Affine, affine
 from ...ir.tensor import Tensor
 from ..functions.reinterpreting import require_shared_by_none
 from ..names.namespace import Namespace
-from ..record.current import caught
+from ..record.current import CYTHON, caught
 from ..record.deciding import is_positive, require_decided
 from ..record.guards import ArrayGuard, Guard, once_for_many_calls
 from ..record.portions import is_made_in_part, require_portions
@@ -195,8 +196,8 @@ def _run(
             _tell_lengths(error, trace)
         elif type(error) is UnboundLocalError and trace.decisions.conditions:
             raise _without_value(error) from None
-        elif type(error) is TypeError and _OUR_TYPES.search(str(error)):
-            raise _not_taken(error) from None
+        elif (hidden := _behind(error, trace)) is not None:
+            raise hidden from None
         raise
     finally:
         changed = namespace.changes()
@@ -244,7 +245,27 @@ def _tell_lengths(error: UserError, trace: Trace) -> None:
     error.what, error.details, error.fix = what, tuple(details), fix
 
 
-def _not_taken(error: TypeError) -> UnsupportedError:
+def _behind(error: Exception, trace: Trace) -> UserError | None:
+    """The error of ours that code in C or of a library has turned into one of its own; None where it is not
+    about a traced value."""
+    if isinstance(error.__context__, (ConcretizationError, UnsupportedError)):
+        return error.__context__
+    last = trace.raised[-1] if trace.raised else None
+    if isinstance(last, NotAnArray) and last.loc == location_of(error):
+        return last
+    is_refusal = _OUR_TYPES.search(str(error)) or _raised_in(error).endswith(CYTHON)
+    return _not_taken(error) if type(error) is TypeError and is_refusal else None
+
+
+def _raised_in(error: Exception) -> str:
+    """The file of the code that raised an error."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return "" if traceback is None else traceback.tb_frame.f_code.co_filename
+
+
+def _not_taken(error: Exception) -> UnsupportedError:
     """What is told where code in C, of Python's or of a library's, refuses a traced value."""
     words = _OUR_TYPES.sub(lambda found: {"Array": "numpy.ndarray", "Int": "int"}[found[1]], str(error))
     return UnsupportedError(

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...errors import ConcretizationError, Location, UnsupportedError, UserError
 
-__all__ = ["CURRENT_TRACE", "caught", "location_of", "tracing", "user_location"]
+__all__ = ["CURRENT_TRACE", "CYTHON", "caught", "location_of", "tracing", "user_location"]
 
 _NOT_THE_USERS = (
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep,
@@ -23,12 +23,15 @@ _NOT_THE_USERS = (
 _PYTHONS = os.path.dirname(os.__file__) + os.sep
 _PACKAGES = tuple(os.path.join(_PYTHONS, folder) + os.sep for folder in ("site-packages", "dist-packages"))
 
+CYTHON = (".pyx", ".pxd", ".pxi", "<stringsource>")
+"""How the files of code in Cython end, which is compiled, and looks at the memory of arrays."""
+
 
 @lru_cache(maxsize=1024)
 def _is_users(file: str) -> bool:
-    """Whether a file of code is none of arrayjit's, of NumPy's or of Python's own modules."""
+    """Whether a file of code in Python is none of arrayjit's, of NumPy's or of Python's own modules."""
     is_pythons = file.startswith(_PYTHONS) and not file.startswith(_PACKAGES)
-    return not is_pythons and not file.startswith(_NOT_THE_USERS)
+    return not is_pythons and not file.startswith(_NOT_THE_USERS) and not file.endswith(CYTHON)
 
 
 def user_location() -> Location | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import linecache
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Union
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from ...errors import Location
 from .liveness import Names, assigned, needed_after, needed_before
 
-__all__ = ["instead_of_condition", "instead_of_float"]
+__all__ = ["instead_of_array", "instead_of_condition", "instead_of_float"]
 
 _CALLS = {
     "any": "np.any(x)",
@@ -59,6 +59,18 @@ def instead_of_float(loc: Location | None) -> str:
             case _:
                 pass
     return "leave it out: arrays and their elements take part in arithmetic as they are"
+
+
+def instead_of_array(loc: Location | None, types: Collection[str]) -> str:
+    """What to write where code asks for a traced value as a NumPy array. `types` are variables that hold
+    element types, which convert it only where they are called by their own names."""
+    for node in _nodes_at(loc):
+        match node:
+            case ast.Call(func=ast.Name(id=name), args=[value], keywords=[]) if name in types:
+                return f"write np.asarray({ast.unparse(value)}).astype({name})"
+            case _:
+                pass
+    return "use NumPy functions of the support table, and create arrays inside the jitted function"
 
 
 def _nodes_at(loc: Location | None) -> Iterator[ast.AST]:

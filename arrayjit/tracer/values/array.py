@@ -22,7 +22,7 @@ from ...ir.expr import Expr
 from ...ir.index import Affine, Extent
 from ..record.registry import METHODS
 from ..record.retrace import Fix, Reason, number_needed, told
-from ..record.rewrites import instead_of_condition, instead_of_float
+from ..record.rewrites import instead_of_array, instead_of_condition, instead_of_float
 from ..record.trace import TEMPORARY, Trace, user_location
 from ..record.turns import require_one_answer
 from ..record.view import View
@@ -233,13 +233,6 @@ class SymbolicArray:
             )
         raise AttributeError(f"{self.__class__.__name__!r} object has no attribute {name!r}")
 
-    def __getitem__(self, key: Any) -> Any:
-        return METHODS["__getitem__"](self, key)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        METHODS["__setitem__"](self, key, value)
-
-    def __delitem__(self, key: object) -> NoReturn:
     def _number(self) -> Any:
         """The number of an array of one cell, if it is known while tracing; else None."""
         if not self.record.is_open or any(extent != Affine.of(1) for extent in self.cells.shape):
@@ -247,6 +240,13 @@ class SymbolicArray:
         known = self.record.known(self.cells)
         return None if known is None else known.reshape(())[()]
 
+    def __getitem__(self, key: Any) -> Any:
+        return METHODS["__getitem__"](self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        METHODS["__setitem__"](self, key, value)
+
+    def __delitem__(self, key: object) -> NoReturn:
         raise ShapeError(
             "cannot delete array elements",
             loc=user_location(),
@@ -322,12 +322,10 @@ class SymbolicArray:
         return repr(self)
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> NoReturn:
-        _needs_value(
-            self,
-            "as a NumPy array",
-            "use NumPy functions of the support table, and create arrays inside the jitted function",
-            kind=NotAnArray,
-        )
+        held = sys._getframe(1).f_locals.items()
+        types = [name for name, value in held if isinstance(value, type) and issubclass(value, np.generic)]
+        fix = partial(instead_of_array, user_location(), types)
+        _needs_value(self, "as a NumPy array", fix, kind=NotAnArray)
 
     def __copy__(self) -> Any:
         return METHODS["copy"](self) if self.weak is None else self
