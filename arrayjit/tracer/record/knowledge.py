@@ -7,7 +7,7 @@ are not followed, since compiled code adds up in another order than NumPy.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,18 +35,30 @@ _Places = Mapping[Symbol, NDArray[np.int64]]
 
 @frozen
 class Held:
-    """What a tensor holds, and the other tensors that it follows from."""
+    """What a tensor holds. If that follows from something, from which other tensors, and how many tensors had
+    been made before."""
 
     numbers: _Numbers
     sources: frozenset[Tensor] = frozenset()
+    made: int | None = None
 
 
 class Knowledge:
-    """What tensors hold until they are written again, and whose numbers have decided something."""
+    """What tensors hold until they are written again, and whose numbers have decided something.
 
-    def __init__(self) -> None:
+    `begun` tells how many tensors had been made when the body began that is being recorded. What follows from
+    constants is known in the body that made it: loops that are recorded inside may write it, and need not be
+    unrolled for that.
+    """
+
+    def __init__(self, begun: Callable[[], int]) -> None:
         self.held: dict[Tensor, Held] = {}
+        self._begun = begun
         self._asked: set[Tensor] = set()
+
+    def _get(self, storage: Tensor) -> Held | None:
+        held = self.held.get(storage)
+        return held if held is None or held.made is None or held.made >= self._begun() else None
 
     def know(self, tensor: Tensor, numbers: _Numbers) -> None:
         """Note that the tensor holds these numbers until it is written again."""
@@ -54,7 +66,7 @@ class Knowledge:
 
     def of(self, view: View) -> _Numbers | None:
         """The numbers that a view shows; None where they are not known."""
-        held = self.held.get(view.tensor.storage)
+        held = self._get(view.tensor.storage)
         if held is None or not view.is_fixed() or view.tensor.dtype.numpy != held.numbers.dtype:
             return None
         self._asked.update((view.tensor.storage, *held.sources))
@@ -81,8 +93,15 @@ class Knowledge:
     def has_decided(self, storage: Tensor) -> bool:
         return storage in self._asked
 
-    def follow(self, assign: Assign, before: Held | None) -> None:
-        """Know what an assignment makes of known numbers. It writes all cells, or some of those `before`."""
+    def end(self, begun: int) -> None:
+        """Forget what followed in a body."""
+        self.held = {
+            tensor: held for tensor, held in self.held.items() if held.made is None or held.made < begun
+        }
+
+    def follow(self, assign: Assign, before: Held | None, made: int) -> None:
+        """Know what an assignment makes of known numbers. It writes all cells of a tensor, or some of those
+        `before`."""
         storage, target = assign.into.storage, assign.into
         if (before is None and not _is_whole(assign)) or target.is_real_form or not _is_small(assign):
             return
@@ -99,7 +118,7 @@ class Knowledge:
             numbers = np.empty([extent.constant for extent in storage.shape], storage.dtype.numpy)
         with np.errstate(all="ignore"):
             self._assign(assign, numbers.reshape(-1) if target.base is not None else numbers)
-        self.held[storage] = Held(numbers, sources - {storage})
+        self.held[storage] = Held(numbers, sources - {storage}, made)
 
     def _sources(self, parts: list[Expr], loops: set[Symbol]) -> frozenset[Tensor] | None:
         """The tensors that the expressions follow from; None where something is not known."""
@@ -109,7 +128,7 @@ class Knowledge:
                 case Index(value=value) if loops.issuperset(value.symbols):
                     pass
                 case Load(tensor=tensor, index=index) if not tensor.is_real_form:
-                    held = self.held.get(tensor.storage)
+                    held = self._get(tensor.storage)
                     if held is None or not all(loops.issuperset(part.symbols) for part in index):
                         return None
                     found.update((tensor.storage, *held.sources))

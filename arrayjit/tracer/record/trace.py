@@ -132,7 +132,7 @@ class Trace:
         self._written: set[Tensor] = set()
         self._flat: dict[Tensor, Tensor] = {}
         self._real: dict[Tensor, Tensor] = {}
-        self.knowledge = Knowledge()
+        self.knowledge = Knowledge(lambda: self._scopes[-1].fresh)
         self._watched: list[Watch] = []
         self._handling = np.geterr()
 
@@ -168,12 +168,13 @@ class Trace:
             self._written.add(storage)
             self._separate(storage)
             self.layouts.written(statement)
-            is_own = self._fresh.get(storage, -1) >= self._scopes[-1].fresh
+            made = self._fresh.get(storage, -1)
+            is_own = made >= self._scopes[-1].fresh
             before = self.knowledge.written(storage, is_own)
             if self._origins.pop(storage, None) is not None or self.knowledge.has_decided(storage):
                 self._rewritten.append(storage)
             if is_own and before is not None:
-                self.knowledge.follow(statement, before)
+                self.knowledge.follow(statement, before, made)
 
     def watch(self, value: Any) -> None:
         """Remember the state of an object of the user's, of a method that of its object."""
@@ -301,6 +302,7 @@ class Trace:
         """The body since `begin`. What its symbols stand for is gone, and the loop at `site` must be
         unrolled for code that still needs it."""
         scope = self._scopes.pop()
+        self.knowledge.end(scope.fresh)
         if site is not None:
             self._gone.update(dict.fromkeys(scope.symbols, site))
         return tuple(scope.statements)
@@ -462,7 +464,7 @@ class Trace:
         self.store(target, body, over=over, accum=accum, initial=initial, contract=contract)
         made = self.statements[-1] if self.statements else None
         if isinstance(made, Assign) and made.into is target.tensor:
-            self.knowledge.follow(made, None)
+            self.knowledge.follow(made, None, self._fresh[target.tensor])
             if not target.shape and accum is None:
                 self._origins[target.tensor] = made.value
         return target
