@@ -20,6 +20,7 @@ from ..tracer.record.state import (
     attributes_of,
     has_attributes_alone,
     has_plain_attributes,
+    has_plain_items,
     is_fixed,
     is_read,
     reachable,
@@ -67,6 +68,9 @@ def _places(value: Any) -> Iterator[Places]:
         yield _dict(value, has_dict_versions())
     elif kind is set and not value:
         yield [_number(value, OFFSETS["SET_SIZE"], 0)], None
+    elif issubclass(kind, dict) and has_plain_items(kind):
+        yield _dict(value, has_dict_versions())
+        yield from _object(value, kind)
     elif not isinstance(value, type) and not has_attributes_alone(kind):
         raise ThroughPython(f"a {kind.__name__} may change and stay the same object")
     elif isinstance(value, type):
@@ -96,13 +100,21 @@ def _object(value: Any, kind: type) -> Iterator[Places]:
             if place is None or (held is ABSENT and hasattr(kind, "__getattr__")):
                 raise ThroughPython(f"a {kind.__name__} keeps {name} where it cannot be looked at")
             yield [_field(value, place, held)], held
-    held = getattr(value, "__dict__", None)
+    held = _dict_held(value)
     if held is not None:
         place = dict_place(value)
         if place is None:
             raise ThroughPython(f"a {kind.__name__} keeps its attributes where they cannot be looked at")
         yield [_field(value, place, held)], held
         yield _dict(held, has_object_versions())
+
+
+def _dict_held(value: Any) -> Any:
+    """The dict of an object's attributes, whatever its own `__getattr__` would give for the name."""
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
 
 
 def _held(member: MemberDescriptorType, value: Any) -> Any:
@@ -133,11 +145,15 @@ def _number(holder: Any, place: int, number: int) -> list[int]:
 
 def _dict(held: Mapping[Any, Any], has_versions: bool) -> Places:
     """All that is in a dict, in its order; not looked at while the dict has the version that it had."""
-    held = dict_of(held)
+    held = held if isinstance(held, dict) else dict_of(held)
     kind, about = code("GUARD", "ENTRY"), id(held)
-    entries = [row("GUARD", kind=kind, holder=about, name=id(k), value=id(v)) for k, v in held.items()]
+    entries = [row("GUARD", kind=kind, holder=about, name=id(k), value=id(v)) for k, v in dict.items(held)]
     guards = [row("GUARD", kind=code("GUARD", "ENTRIES"), holder=about, value=len(entries)), *entries]
-    return (under_version(about, guards) if has_versions else guards), (held, *held.keys(), *held.values())
+    return (under_version(about, guards) if has_versions else guards), (
+        held,
+        *dict.keys(held),
+        *dict.values(held),
+    )
 
 
 def dict_of(holder: Any) -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import sys
+from collections import OrderedDict, defaultdict
 from dataclasses import dataclass
 
 import numpy as np
@@ -166,6 +168,86 @@ def test_other_bases_of_a_class_are_noticed(native, by_version, x):
 GLOBAL = Slotted(2.0, [3.0])
 
 
+class Keyed(dict):
+    """Items as attributes."""
+
+    unit = 1.0
+
+    def __getattr__(self, name):
+        return self[name]
+
+
+class SlottedKeyed(Keyed):
+    __slots__ = ()
+
+
+class Joined(dict):
+    """Attributes as items."""
+
+    unit = 1.0
+
+    def __init__(self, **items):
+        super().__init__(items)
+        self.__dict__ = self
+
+
+CHANGES_OF_DICTS = {
+    "an item": lambda held, patch: held.update(rate=9.0),
+    "an item of an item": lambda held, patch: held["steps"].append(9.0),
+    "an item less": lambda held, patch: held.pop("last"),
+    "the order": lambda held, patch: held.update(rate=held.pop("rate")),
+    "an attribute": lambda held, patch: setattr(held, "unit", 9.0),
+    "one of its class": lambda held, patch: patch.setattr(type(held).__mro__[-3], "unit", 9.0),
+}
+
+
+KINDS_OF_DICTS = [
+    *((kind, change) for kind in (Keyed, SlottedKeyed, Joined) for change in CHANGES_OF_DICTS),
+    *((functools.partial(defaultdict, float), change) for change in list(CHANGES_OF_DICTS)[:4]),
+]
+
+
+@pytest.mark.parametrize(("kind", "change"), KINDS_OF_DICTS)
+def test_each_change_of_a_dict_of_another_class_is_noticed(native, by_version, monkeypatch, kind, change, x):
+    held = kind(rate=2.0, steps=[3.0], last=4.0)
+
+    def plain(x):
+        for number, step in enumerate(held.values()):
+            x = x * getattr(held, "unit", 1.0) + (number + 1) * (sum(step) if type(step) is list else step)
+        return x
+
+    jitted = arrayjit.jit(plain)
+    np.testing.assert_array_equal(native(jitted, x), plain(x))
+    CHANGES_OF_DICTS[change](held, monkeypatch)
+    np.testing.assert_array_equal(jitted(x), plain(x))
+    np.testing.assert_array_equal(native(jitted, x), plain(x))
+
+
+def scaled(x, factor, extra=1.0):
+    return x * factor + extra
+
+
+CHANGES_OF_PARTIALS = {
+    "a keyword": lambda part: part.keywords.update(factor=9.0),
+    "a keyword more": lambda part: part.keywords.update(extra=9.0),
+    "all": lambda part: part.__setstate__((scaled, (), {"factor": 5.0}, {})),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES_OF_PARTIALS)
+def test_each_change_of_a_function_with_arguments_is_noticed(native, by_version, change, x):
+    table = {"scaled": functools.partial(scaled, factor=2.0)}
+
+    def plain(x):
+        return table["scaled"](x)
+
+    jitted = arrayjit.jit(plain)
+    np.testing.assert_array_equal(native(jitted, x), plain(x))
+    CHANGES_OF_PARTIALS[change](table["scaled"])
+    np.testing.assert_array_equal(jitted(x), plain(x))
+    np.testing.assert_array_equal(native(jitted, x), plain(x))
+
+
 def test_slots_of_a_global_are_noticed(native, by_version, monkeypatch, x):
     def plain(x):
         return x * GLOBAL.a + GLOBAL.b[0]
@@ -272,13 +354,9 @@ class Answering:
         return 3.0 if name == "number" else object.__getattribute__(self, name)
 
 
-class Keyed(dict):
-    pass
-
-
 @pytest.mark.parametrize(
     "held",
-    [Answering(), Keyed(number=1.0), {3.0}, memoryview(bytearray(8))],
+    [Answering(), OrderedDict(number=1.0), {3.0}, memoryview(bytearray(8))],
     ids=lambda held: type(held).__name__,
 )
 def test_what_cannot_be_looked_into_stays_with_python(through_python, held, x):

@@ -14,7 +14,6 @@ from array import array
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
-from copy import copy
 from enum import Enum
 from io import IOBase
 from types import (
@@ -43,6 +42,7 @@ __all__ = [
     "attributes_of",
     "has_attributes_alone",
     "has_plain_attributes",
+    "has_plain_items",
     "has_state",
     "is_fixed",
     "is_kept",
@@ -67,6 +67,7 @@ _STATELESS = (
 )
 # Loggers, threads, paths, jitted functions: what changes in them is not what a computation reads.
 _NOT_READ = {__name__.partition(".")[0], "logging", "numpy", "pathlib", "threading"}
+_NO_SLOTS = ("__dict__", "__vectorcalloffset__")  # the second is a number of the class
 _PACKED = (array, bytearray)
 _BUFFERS = (memoryview, ctypes.Array, ctypes.Structure, ctypes.Union)
 _HOLDING = (*_PACKED, *_BUFFERS, ReferenceType)
@@ -125,7 +126,8 @@ def _inside(value: Any) -> Iterable[Any]:
     if issubclass(type(value), Standing):
         return value.items  # type: ignore[no-any-return]
     if isinstance(value, (dict, MappingProxyType)):
-        return (*(key for key in value if type(key) not in _BY_VALUE), *value.values())
+        held = () if type(value) in _CONTAINERS else attributes_of(value).values()
+        return (*(key for key in value if type(key) not in _BY_VALUE), *value.values(), *held)
     if isinstance(value, BaseException):
         return (*value.args, *attributes_of(value).values())
     return value if isinstance(value, _ITEMS) else (*attributes_of(value).values(), *_classes(value))
@@ -146,9 +148,14 @@ def _classes(value: Any) -> tuple[type, ...]:
     return value.__bases__ if isinstance(value, type) else (type(value),)
 
 
-def _contents(value: Any) -> Any:
-    """A copy of the items or attributes that the value holds itself and could exchange."""
-    return copy(value) if isinstance(value, _MUTABLE) else attributes_of(value)
+def _contents(value: Any) -> tuple[Any, dict[str, Any]]:
+    """The items and the attributes that the value holds itself and could exchange."""
+    items: Any = None
+    if isinstance(value, dict):
+        items = dict(dict.items(value))
+    elif isinstance(value, _MUTABLE):
+        items = value[:] if isinstance(value, _PACKED) else list(value)
+    return items, attributes_of(value)
 
 
 def attributes_of(value: Any) -> dict[str, Any]:
@@ -173,7 +180,7 @@ def slots_of(kind: type) -> Iterator[tuple[str, MemberDescriptorType]]:
     """The attributes of objects of a class that have a place of their own."""
     for part in kind.__mro__:
         for name, member in vars(part).items():
-            if isinstance(member, MemberDescriptorType) and name != "__dict__":
+            if isinstance(member, MemberDescriptorType) and name not in _NO_SLOTS:
                 yield name, member
 
 
@@ -197,6 +204,11 @@ def has_attributes_alone(kind: type) -> bool:
     """Whether the state of an object of a class is that of its attributes and of the class."""
     others = (*_CONTAINERS, *_HOLDING, tuple, np.generic, np.dtype, Standing)
     return not issubclass(kind, others) and not _is_polynomial(kind)
+
+
+def has_plain_items(kind: type) -> bool:
+    """Whether no code of a class of dicts says what the items are that they keep."""
+    return all(getattr(kind, name) is getattr(dict, name) for name in ("__iter__", "items", "values"))
 
 
 def has_plain_attributes(kind: type) -> bool:
@@ -256,17 +268,16 @@ class Watch:
 
     def restore(self) -> None:
         """Give every object the items and attributes that it had."""
-        for part, contents in self._contents:
+        for part, (items, attributes) in self._contents:
             if isinstance(part, (list, deque)):
                 part.clear()
-                part.extend(contents)
+                part.extend(items)
             elif isinstance(part, (dict, set)):
                 part.clear()
-                part.update(contents)
+                part.update(items)
             elif isinstance(part, _PACKED):
-                part[:] = contents
-            held = attributes_of(contents) if isinstance(part, _MUTABLE) else contents
-            set_attributes(part, held)
+                part[:] = items
+            set_attributes(part, attributes)
 
 
 def set_attributes(value: Any, wanted: Mapping[str, Any]) -> None:
