@@ -931,9 +931,7 @@ def test_every_rule_of_the_document_names_its_test():
     ]
     quoted = [re.findall(r"`(test_\w+)`", rule) for rule in rules]
     assert [number for number, names in enumerate(quoted, 1) if not names] == []
-    texts = [
-        (HERE / name).read_text()
-        for name in ("test_branches.py", "test_control.py", "test_python_functions.py")
-    ]
+    files = "branches", "control", "python_functions", "known_numbers"
+    texts = [(HERE / f"test_{name}.py").read_text() for name in files]
     written = {name for text in texts for name in re.findall(r"^def (test_\w+)", text, re.MULTILINE)}
     assert {name for names in quoted for name in names} - written == set()
