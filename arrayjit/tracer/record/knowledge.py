@@ -23,8 +23,8 @@ from .view import View
 
 __all__ = ["Held", "Knowledge"]
 
-_MOST_POINTS = 256
-"""What takes more points is not followed, so that tracing stays cheap."""
+_MOST_POINTS = 16
+"""What takes more points is data, not sizes: it is not followed, and loops over it stay loops."""
 
 _CHOOSING = ("fmax", "fmin", "maximum", "minimum")
 """Ops whose accumulation gives the same floats in any order."""
