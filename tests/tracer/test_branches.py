@@ -210,6 +210,21 @@ def test_a_variable_may_get_its_value_on_the_way_out_of_a_loop():
     same_as_python(place_and_value, (NOISE,), (NOISE / 2,))
 
 
+def test_a_loop_that_surely_runs_gives_variables_their_values():
+    def function(x):
+        change = np.inf
+        while change > 1e-3:
+            step = x / 2
+            x = x - step
+            change = np.abs(step).max()
+        for k in range(5, -1, -1):
+            if 0.01 < np.abs(x[k]) * 1000 < 0.2:
+                break
+        return step, k
+
+    same_as_python(function, (NOISE,), (np.ones(60),))
+
+
 def test_a_condition_on_float_arguments_is_decided_in_the_run():
     same_as_python(square_root, (2.0,), (3.0,), (5.0,))
 

@@ -10,7 +10,6 @@ from ...ir.dtype import I64
 from ...ir.expr import Apply, literal
 from ...ir.index import Affine
 from ...ir.ops import OPS
-from ..record.deciding import is_positive
 from ..record.retrace import Reason
 from ..record.trace import Trace, current_trace
 from ..values.array import SymbolicArray
@@ -130,9 +129,12 @@ def _following(position: Any) -> Any:
     return SymbolicArray(view, trace, weak=int)
 
 
-def _runs(items: _Items) -> bool:
-    """Whether a loop over items surely runs."""
-    return is_positive(items.of.times, items.of.trace) is True
+def _holds(test: Callable[..., Any], operands: tuple[Any, ...]) -> bool:
+    """Whether it is known that a test of these values holds."""
+    trace = current_trace()
+    tried = record(trace, lambda: truth(test(*operands), trace))
+    trace.forget(tried.mark, tried.body, _OF_ANOTHER)
+    return tried.result is True
 
 
 OURS: Mapping[str, Any] = {
@@ -141,10 +143,10 @@ OURS: Mapping[str, Any] = {
     ".counted": _counted,
     ".either": _either,
     ".following": _following,
+    ".holds": _holds,
     ".nothing": MISSING,
     ".opposite": _opposite,
     ".repeat": _repeat,
-    ".runs": _runs,
     ".true": to_bool,
 }
 """The functions that rewritten code calls."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 import builtins
 import linecache
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Union
 
 import numpy as np
 
 from ...errors import Location
-from .liveness import Names, assigned, needed_after, needed_before
 
 __all__ = ["instead_of_array", "instead_of_condition", "instead_of_float"]
 
@@ -26,18 +25,19 @@ _LOGICAL = {ast.And: "logical_and", ast.Or: "logical_or"}
 _NEEDING_CELLS = frozenset(("max", "min", "argmax", "argmin"))
 _COUNTING_CELLS = frozenset(("len", "size", "shape"))
 
-_LEAVING = (ast.Break, ast.Continue, ast.Return)
-
 Choice = Union[ast.While, ast.If, ast.IfExp, ast.Assert]
-Loop = Union[ast.For, ast.While]
 
 
-def instead_of_condition(loc: Location | None, otherwise: str) -> str:
-    """What to write where Python asks whether a value is true; `otherwise`, if the line does not tell."""
+def instead_of_condition(loc: Location | None, otherwise: str, branches: bool | None = None) -> str:
+    """What to write where Python asks whether a value is true; `otherwise`, if the line does not tell.
+    Statements may be compiled as they stand, unless that has been tried, as with `branches` it has; for None
+    they may not."""
     nodes = list(_nodes_at(loc))
     for node in nodes:
         if isinstance(node, (ast.While, ast.If, ast.IfExp, ast.Assert)) and _covers(node.test, loc):
-            return _instead_of_choice(node, nodes)
+            is_guarded = any(isinstance(part, (ast.Try, ast.With)) for part in nodes)
+            tried = branches if branches is None else branches or is_guarded
+            return _instead_of_choice(node, nodes[0], tried) or otherwise
     for node in nodes:
         if isinstance(node, ast.comprehension) and any(_covers(test, loc) for test in node.ifs):
             return "select with a mask instead: x[condition]"
@@ -104,19 +104,24 @@ def _covers(node: ast.AST, loc: Location | None) -> bool:
     return loc is not None and first is not None and last is not None and first <= loc.line <= last
 
 
-def _instead_of_choice(node: Choice, around: list[ast.AST]) -> str:
-    """`around` is the syntax that reaches over the condition, the function first."""
-    test = _vectorised(node.test)
+def _instead_of_choice(node: Choice, scope: ast.AST, branches: bool | None) -> str:
+    """What to write instead of a condition in a function; "" for a statement of which there is no saying."""
     match node:
-        case ast.While():
-            return _instead_of_while(node, test, around[0])
-        case ast.IfExp(body=yes, orelse=no):
-            return f"write {_choice(node.test, yes, no)}"
-        case ast.Assert(msg=said):
-            error = ast.Raise(ast.Call(ast.Name("AssertionError", ast.Load()), [said] if said else [], []))
-            return _as_functions(_vectorised(ast.UnaryOp(ast.Not(), node.test)), [error], [], frozenset())
+        case ast.IfExp(test=test, body=yes, orelse=no):
+            return f"write {_choice(test, yes, no)}"
         case ast.If():
-            return _instead_of_if(node, test, around)
+            returned = _returned([node, *_following(node, scope)])
+            if returned is not None:
+                return f"write return {returned}"
+            if (chosen := _chosen(node)) is not None:
+                return f"write {ast.unparse(chosen[0])} = {ast.unparse(chosen[1])}"
+        case ast.While() | ast.Assert():
+            pass
+    if branches is None:
+        return ""
+    function = "arrayjit.while_loop" if isinstance(node, ast.While) else "arrayjit.cond"
+    as_it_stands = "" if branches else "have it compiled as it stands, by @arrayjit.jit(branches=True), or "
+    return f"{as_it_stands}write it with {function}"
 
 
 def _choice(test: ast.expr, yes: ast.expr, no: ast.expr) -> str:
@@ -169,43 +174,20 @@ def _compared_parts(node: ast.AST) -> list[ast.expr]:
             return []
 
 
-def _instead_of_if(node: ast.If, test: str, around: list[ast.AST]) -> str:
-    """What to write instead of an `if`; `around` is the syntax that reaches over it."""
-    scope = around[0]
-    loops = [part for part in around if isinstance(part, (ast.For, ast.While))]
-    leaves = {type(part) for part in ast.walk(node) if isinstance(part, _LEAVING)}
-    if loops and (ast.Break in leaves or ast.Return in leaves):
-        return _instead_of_leaving(node, test, loops[-1], scope)
-    if ast.Return in leaves:
-        return _instead_of_return(node, test, scope)
-    if ast.Continue in leaves and loops:
-        return _instead_of_continue(node, loops[-1], scope)
-    chosen = _chosen(node)
-    if chosen is not None:
-        target, value = map(ast.unparse, chosen)
-        return f"write {target} = {value}"
-    return _as_functions(test, node.body, node.orelse, needed_after(scope, node))
-
-
-def _instead_of_return(node: ast.If, test: str, scope: ast.AST) -> str:
-    match [*node.body, *(node.orelse or _following(node, scope)[:1])]:
-        case [ast.Return(value=ast.expr() as yes), ast.Return(value=ast.expr() as no)]:
-            return f"write return {_choice(node.test, yes, no)}"
+def _returned(block: list[ast.stmt]) -> str | None:
+    """What a block returns, as an expression, if it does nothing but choose between two values."""
+    match block:
+        case [ast.If(test=test, body=[ast.Return(value=ast.expr() as yes)], orelse=[]), *after]:
+            other = after[:1]
+        case [ast.If(test=test, body=[ast.Return(value=ast.expr() as yes)], orelse=other), *_]:
+            pass
         case _:
-            return (
-                "write what is done either way, up to its return, as functions\n"
-                "    def yes(): ...\n"
-                "    def no(): ...\n"
-                f"    return arrayjit.cond({test}, yes, no)"
-            )
-
-
-def _instead_of_continue(node: ast.If, loop: Loop, scope: ast.AST) -> str:
-    """The rest of the iteration is one side, what is done before the `continue` is the other."""
-    opposite = _vectorised(ast.UnaryOp(ast.Not(), node.test))
-    rest = [*node.orelse, *(loop.body[loop.body.index(node) + 1 :] if node in loop.body else [])]
-    before = [part for part in node.body if not isinstance(part, ast.Continue)]
-    return _as_functions(opposite, rest, before, needed_after(scope, loop.body[-1]))
+            return None
+    match other:
+        case [ast.Return(value=ast.expr() as no)]:
+            return _choice(test, yes, no)
+        case _:
+            return None
 
 
 def _following(node: ast.stmt, scope: ast.AST) -> list[ast.stmt]:
@@ -215,72 +197,6 @@ def _following(node: ast.stmt, scope: ast.AST) -> list[ast.stmt]:
             if isinstance(block, list) and node in block:
                 return block[block.index(node) + 1 :]
     return []
-
-
-def _instead_of_leaving(node: ast.If, test: str, loop: Loop, scope: ast.AST) -> str:
-    """A loop that a `break` or `return` leaves, as one that carries whether it was left. Its index is carried
-    as Python has it: after the loop it is that of the last iteration."""
-    returned = [part for part in ast.walk(node) if isinstance(part, ast.Return)]
-    carried = {name: name for name in _carried(loop, scope, needed_before(list(returned)))}
-    before: list[str] = []
-    match loop:
-        case ast.For(target=ast.Name(id=index), iter=ast.Call(func=ast.Name(id="range"), args=limits)):
-            limits = [
-                *[ast.Constant(0)] * (len(limits) == 1),
-                *limits,
-                *[ast.Constant(1)] * (len(limits) < 3),
-            ]
-            start, stop, step = map(ast.unparse, limits)
-            if not needed_before([ast.Expr(limits[1])]).isdisjoint(assigned(loop.body)):
-                name = _new_name("stop", scope)
-                before, stop = [f"    {name} = {stop}"], name
-            following = _plus(index, step)
-            goes_on = f"{following} {'>' if step.startswith('-') else '<'} {stop}"
-            carried = {index: _minus(start, step), **carried}
-            begins = f"{index} = {following}; "
-        case ast.While():
-            goes_on, begins = _vectorised(loop.test), ""
-        case _:
-            opposite = _vectorised(ast.UnaryOp(ast.Not(), node.test))
-            return f"leave the loop by its condition: write it as an arrayjit.while_loop, while {opposite}"
-    left = _new_name("left", scope)
-    state, stays = ", ".join((*carried, left)), f"np.logical_not({left})"
-    test_of_all = stays if goes_on == "True" else f"np.logical_and({goes_on}, {stays})"
-    has_sides = node is not loop.body[-1] or len(node.body) > 1 or bool(node.orelse)
-    ends = (
-        f"return {', '.join((*carried, test))}" if not has_sides else f"{left} = {test}; ...; return {state}"
-    )
-    lines = [
-        "carry whether the loop is left",
-        *before,
-        f"    def test(state): {state} = state; return {test_of_all}",
-        f"    def body(state): {state} = state; {begins}...; {ends}",
-        f"    {state} = arrayjit.while_loop(test, body, ({', '.join((*carried.values(), 'False'))}))",
-    ]
-    lines.extend(_without_value(carried, loop, scope))
-    if has_sides:
-        lines.append(
-            f"    what the body does only where it is left, or only where not, by arrayjit.cond({left}, ...)"
-        )
-    if returned:
-        lines.append(f"    what is returned, and what is done behind the loop, by arrayjit.cond({left}, ...)")
-    return "\n".join(lines)
-
-
-def _new_name(name: str, scope: ast.AST) -> str:
-    used = {part.id for part in ast.walk(scope) if isinstance(part, ast.Name)}
-    return f"is_{name}" if name in used else name
-
-
-def _plus(number: str, step: str) -> str:
-    """The sum of a number and a step, as one writes it."""
-    return f"{number} - {step[1:]}" if step.startswith("-") else f"{number} + {step}"
-
-
-def _minus(number: str, step: str) -> str:
-    if number.isdigit() and step.isdigit():
-        return str(int(number) - int(step))
-    return f"{number} + {step[1:]}" if step.startswith("-") else f"{number} - {step}"
 
 
 def _chosen(node: ast.If) -> tuple[ast.expr, ast.expr] | None:
@@ -305,80 +221,6 @@ def _assigned(side: list[ast.stmt]) -> tuple[ast.expr, ast.expr] | None:
             return _chosen(inner)
         case _:
             return None
-
-
-def _as_functions(test: str, yes: list[ast.stmt], no: list[ast.stmt], after: Names) -> str:
-    """The sides of an `if` as functions for `arrayjit.cond`. They give the names that they assign and that
-    are read afterwards, and take those that they may not assign or that they read before."""
-    names = assigned((*yes, *no))
-    given = [name for name in names if name in after]
-    needed = needed_before(yes, given) | needed_before(no, given)
-    taken = ", ".join(name for name in names if name in needed)
-    results = ", ".join(given)
-    ending = f"; return {results}" if given else ""
-    other = "no" if no else f"lambda {taken}: {_packed(results)}" if given else _nothing(taken)
-    call = ", ".join(part for part in (test, "yes", other, taken) if part)
-    return "\n".join(
-        [
-            "write the branches as functions",
-            f"    def yes({taken}): {_raising(yes) or '...' + ending}",
-            *[f"    def no({taken}): ...{ending}"] * bool(no),
-            f"    {results + ' = ' if given else ''}arrayjit.cond({call})",
-        ]
-    )
-
-
-def _nothing(taken: str) -> str:
-    return f"lambda {taken}: None" if taken else "lambda: None"
-
-
-def _raising(side: list[ast.stmt]) -> str:
-    """A side that does nothing but raise, on a line."""
-    match side:
-        case [ast.Raise() as error] if len(said := ast.unparse(error)) < 80:
-            return said
-        case _:
-            return ""
-
-
-def _packed(names: str) -> str:
-    return f"({names})" if "," in names else names
-
-
-def _instead_of_while(node: ast.While, test: str, scope: ast.AST) -> str:
-    carried = _carried(node, scope)
-    names = ", ".join(carried) or "state"
-    several = "," in names
-    state = "state" if several else names
-    unpack = f"{names} = state; " if several else ""
-    lines = [
-        "write the loop as",
-        f"    def test({state}): {unpack}return {test}",
-        f"    def body({state}): {unpack}...; return {names}",
-        f"    {names} = arrayjit.while_loop(test, body, {_packed(names)})",
-        *_without_value(carried, node, scope),
-    ]
-    return "\n".join(lines)
-
-
-def _without_value(carried: Iterable[str], loop: Loop, scope: ast.AST) -> list[str]:
-    """What to do about names that a loop carries and that have no value where it begins."""
-    known = {part.arg for part in ast.walk(scope) if isinstance(part, ast.arg)}
-    for part in ast.walk(scope):
-        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store) and part.lineno < loop.lineno:
-            known.add(part.id)
-    first = assigned([loop.target]) if isinstance(loop, ast.For) else []
-    names = [name for name in carried if name not in known and name not in first]
-    return [f"    bind {' and '.join(names)} before, to values of the kinds that the loop gives"] * bool(
-        names
-    )
-
-
-def _carried(loop: Loop, scope: ast.AST, besides: Names = frozenset()) -> list[str]:
-    """The names that a loop's body assigns, and that the next iteration or what is after the loop reads,
-    or that are needed besides."""
-    needed = needed_after(scope, loop.body[-1]) | besides
-    return [name for name in assigned(loop.body) if name in needed]
 
 
 def _is_logical(node: ast.AST) -> bool:

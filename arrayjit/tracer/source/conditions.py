@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Union
 
 from ...frozen import frozen, replace
@@ -39,6 +39,7 @@ from .syntax import (
     assigned,
     assignment,
     call_of,
+    computed_between,
     covers,
     falls,
     function_of,
@@ -315,14 +316,26 @@ class _Rewriting(ast.NodeTransformer):
         step = function_of(loop, self._fresh("body"), [*state, *constant], body)
         called = [ast.Name(function.name, ast.Load()) for function in (test, step)]
         call = call_of("repeat", *called, texts_of(state), tuple_of(first), tuple_of(constant))
-        return [test, step, placed(loop, assignment(state, call))]
+        surely = self._without_values(loop, staying.intersection(state) - self._ours)
+        return [test, step, *surely, placed(loop, assignment(state, call))]
+
+    def _without_values(self, loop: ast.While, names: frozenset[str]) -> list[ast.stmt]:
+        """What variables hold before a loop that surely runs, if its iterations begin with assigning them."""
+        read = names_read(loop.test)
+        made = [name for name in sorted(names - read) if name not in live(loop.body, all_ends({name}))]
+        if not made:
+            return []
+        tested = sorted(read & self._names)
+        runs = call_of("holds", lambda_of(tested, self._truth(loop.test)), tuple_of(tested))
+        nothing: list[ast.stmt] = [assigned(name, ast.Name(NOTHING, ast.Load())) for name in made]
+        return [placed(loop, ast.If(runs, nothing, []))]
 
     def _converted(self, loop: Loop, context: _Context) -> list[ast.stmt]:
         """A loop that ends by its condition alone, and after it what is done where it was left."""
         number = self._number()
         staying = head(loop, context.staying)
         left = self._named(f".exit{number}")
-        setup, test, begin, end = self._counting(loop, number, staying)
+        setup, test, begin, end = self._counting(loop, number)
         exits = Exits(left, end, self._asked)
         body = exits.lowered(loop.body)
         if not end:
@@ -339,7 +352,7 @@ class _Rewriting(ast.NodeTransformer):
         return [*setup, placed(loop, assigned(left, ast.Constant(0))), repeated, *conditions]
 
     def _counting(
-        self, loop: Loop, number: int, staying: frozenset[str]
+        self, loop: Loop, number: int
     ) -> tuple[list[ast.stmt], ast.expr, list[ast.stmt], list[ast.stmt]]:
         """What stands before a loop, its condition, how its body begins, and what ends it at once."""
         if isinstance(loop, ast.While):
@@ -347,9 +360,6 @@ class _Rewriting(ast.NodeTransformer):
         items, place = self._named(f".items{number}"), self._named(f".position{number}")
         counted, position = ast.Name(items, ast.Load()), ast.Name(place, ast.Load())
         setup = [assigned(items, call_of("counted", loop.iter)), assigned(place, ast.Constant(0))]
-        if kept := bound([loop.target]) & staying:
-            nothing = [assigned(name, ast.Name(NOTHING, ast.Load())) for name in sorted(kept)]
-            setup.append(ast.If(call_of("runs", counted), nothing, []))
         item = ast.Call(ast.Attribute(counted, "item", ast.Load()), [position], [])
         begin = [ast.Assign([loop.target], item), assigned(place, call_of("following", position))]
         times = ast.Attribute(counted, "times", ast.Load())
@@ -386,10 +396,11 @@ class _Rewriting(ast.NodeTransformer):
         return self._joined(node, [self.visit(value) for value in node.values])
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        pairs = pairs_of(node)
-        if pairs is None or not any(covers(node, line) for line in self._lines):
+        if len(node.ops) == 1 or not any(covers(node, line) for line in self._lines):
             return self.generic_visit(node)
-        return self._joined(placed(node, ast.BoolOp(ast.And(), pairs)), [self.visit(pair) for pair in pairs])
+        return self._chained(
+            node, lambda pairs: self._joined(pairs, [self.visit(pair) for pair in pairs.values])
+        )
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         if not isinstance(node.op, ast.Not) or not any(covers(node, line) for line in self._lines):
@@ -403,10 +414,22 @@ class _Rewriting(ast.NodeTransformer):
                 return self._joined(test, [call_of("true", self._truth(value)) for value in values])
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return placed(test, call_of("opposite", self._truth(operand)))
-            case ast.Compare() if (pairs := pairs_of(test)) is not None:
-                return self._truth(placed(test, ast.BoolOp(ast.And(), pairs)))
+            case ast.Compare(ops=[_, _, *_]):
+                return self._chained(test, self._truth)
             case _:
                 return self._seen(test)
+
+    def _chained(self, node: ast.Compare, made: Callable[[ast.BoolOp], ast.expr]) -> ast.expr:
+        """A chain of comparisons, as `made` of single ones; what is computed between two is an argument."""
+        between = computed_between(node)
+        if between is None:
+            return made(placed(node, ast.BoolOp(ast.And(), pairs_of(node))))
+        name = self._named(f".between{self._number()}")
+        parts = [ast.Name(name, ast.Load()) if part is between else part for part in node.comparators]
+        body = self._chained(placed(node, ast.Compare(node.left, node.ops, parts)), made)
+        others = sorted(names_read(body) & self._names - {name})
+        arguments = [self._seen(between), *(ast.Name(other, ast.Load()) for other in others)]
+        return placed(node, ast.Call(lambda_of([name, *others], body), arguments, []))
 
     def _joined(self, node: ast.BoolOp, values: list[ast.expr]) -> ast.expr:
         """`and` or `or`: what comes later is looked at only if it matters."""

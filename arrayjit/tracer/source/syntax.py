@@ -18,6 +18,7 @@ __all__ = [
     "assigned",
     "assignment",
     "call_of",
+    "computed_between",
     "covers",
     "falls",
     "function_of",
@@ -86,13 +87,16 @@ def is_broken(statements: Iterable[ast.AST]) -> bool:
     return False
 
 
-def pairs_of(node: ast.Compare) -> list[ast.expr] | None:
-    """The comparisons of a chain, if what stands between two of them may be looked at twice."""
-    between = node.comparators[:-1]
-    if not between or not all(isinstance(part, (ast.Name, ast.Constant)) for part in between):
-        return None
-    sides = zip((node.left, *between), node.ops, node.comparators, strict=True)
+def pairs_of(node: ast.Compare) -> list[ast.expr]:
+    """The comparisons of a chain."""
+    sides = zip((node.left, *node.comparators[:-1]), node.ops, node.comparators, strict=True)
     return [placed(node, ast.Compare(one, [op], [other])) for one, op, other in sides]
+
+
+def computed_between(node: ast.Compare) -> ast.expr | None:
+    """The first of what stands between two comparisons of a chain that is computed, and once."""
+    between = node.comparators[:-1]
+    return next((part for part in between if not isinstance(part, (ast.Name, ast.Constant))), None)
 
 
 def parts_of(node: ast.AST) -> Iterator[ast.AST]:
@@ -118,10 +122,11 @@ def all_ends(names: Iterable[str]) -> Ends:
 
 
 def placed(place: ast.AST, made: Node) -> Node:
-    """What was made, on the line of what it stands for."""
+    """What was made, on the first line of what it stands for."""
     for part in ast.walk(made):
         if isinstance(part, (ast.stmt, ast.expr, ast.excepthandler, ast.arg)) and not hasattr(part, "lineno"):
             ast.copy_location(part, place)
+            part.end_lineno, part.end_col_offset = part.lineno, part.col_offset
     return made
 
 
@@ -133,7 +138,7 @@ def function_of(place: ast.stmt, name: str, names: Sequence[str], body: list[ast
 
 
 def lambda_of(names: Sequence[str], body: ast.expr) -> ast.expr:
-    return placed(body, ast.Lambda(parameters(names), body))
+    return ast.Lambda(parameters(names), body)
 
 
 def parameters(names: Sequence[str]) -> ast.arguments:

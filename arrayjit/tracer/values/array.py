@@ -276,7 +276,9 @@ class SymbolicArray:
                 details=(describe(self),),
                 fix=instead_of_condition(loc, "use x.any() or x.all()"),
             )
-        fix = partial(instead_of_condition, loc, "use np.where(condition, a, b), or arrayjit.cond")
+        fix = partial(
+            instead_of_condition, loc, "use np.where(condition, a, b), or arrayjit.cond", self.record.branches
+        )
         _needs_value(self, TRUTH, fix)
 
     def __float__(self) -> float:

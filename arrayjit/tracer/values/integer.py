@@ -68,7 +68,9 @@ class SymbolicInt:
         least, most = self.record.limits.least(self.value), self.record.limits.most(self.value)
         if (least is not None and least > 0) or (most is not None and most < 0):
             return True
-        fix = partial(instead_of_condition, user_location(), "use np.where(condition, a, b)")
+        fix = partial(
+            instead_of_condition, user_location(), "use np.where(condition, a, b)", self.record.branches
+        )
         self._needed(TRUTH, fix)
 
     def __hash__(self) -> int:
