@@ -91,6 +91,17 @@ def test_what_numpy_makes_of_constants_decides(program: Callable[..., Any]) -> N
     assert_runs_as_in_numpy(lambda: (program, (cells(),)))
 
 
+@pytest.mark.parametrize("place", [0, 2, -1])
+def test_a_cell_that_only_the_run_knows_is_written_into_known_numbers(place: int) -> None:
+    def program(x: np.ndarray) -> Any:
+        table = np.zeros((3, 2))
+        table[int(x[0]), 1] = 5.0
+        table[int(x[0])] += table[0, 0]
+        return table
+
+    assert_runs_as_in_numpy(lambda: (program, (np.array([float(place)]),)))
+
+
 def written_in_a_loop(x: np.ndarray) -> Any:
     count = np.zeros(1, int)
     for i in range(x.size):

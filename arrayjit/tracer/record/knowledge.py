@@ -83,7 +83,9 @@ class Knowledge:
         return self.held.pop(storage, None)
 
     def restore(self, held: Mapping[Tensor, Held], written: Collection[Tensor]) -> None:
-        """What was known once, but of what was written since and of what follows from it."""
+        """What was known once, but of what was written since and of what follows from it: if that has decided
+        something, it does not do so from here on."""
+        self._asked.difference_update(written)
         self.held = {
             tensor: known
             for tensor, known in held.items()
@@ -109,7 +111,7 @@ class Knowledge:
         if accum is not None and target.dtype.is_inexact and accum.name not in _CHOOSING:
             return
         parts = [assign.value] if assign.initial is None else [assign.value, assign.initial]
-        sources = self._sources(parts, {symbol for symbol, _ in assign.loops})
+        sources = self._sources([*map(Index, assign.index), *parts], {symbol for symbol, _ in assign.loops})
         if sources is None:
             return
         if before is not None:
