@@ -398,6 +398,75 @@ def test_a_variable_without_a_value_on_one_way_is_refused():
     assert "found" in refused(function, np.ones(3))
 
 
+def last_step(x):
+    for step in range(2000):
+        half = x / (2 + step)
+        x = x - half
+        if np.all(x < 0.01):
+            break
+    if step == 1999:
+        raise ValueError("too far")
+    return half, step
+
+
+def test_a_loop_that_surely_runs_gives_its_variables_values():
+    same_as_python(last_step, (NOISE[:3] + 1,), (np.ones(3) * 8,))
+
+
+def series(x):
+    total, term, n = 1.0, 1.0, 0
+    while True:
+        term = term * x[0] / (n + 1)
+        before = total
+        total += term
+        if before == total:
+            return total
+        n += 1
+
+
+def test_nothing_follows_an_endless_loop_that_returns():
+    same_as_python(series, (NOISE[:1],), (np.ones(1),))
+
+
+def bounded(x, low):
+    count = 0
+    for i in range(len(x)):
+        if low < x[i] <= x[-1 - i] < x.max():
+            count += 1
+    return count
+
+
+def test_what_stands_between_comparisons_is_looked_up():
+    same_as_python(bounded, (NOISE, -0.5), (NOISE[::-1].copy(), 0.0))
+
+
+def marked(x):
+    table, place, k = np.zeros(3), 0, 0
+    for i in range(3):
+        if table[i] > 1:
+            place = i
+    while x[k] > 0:
+        table[place] += x[k]
+        k += 1
+    return table
+
+
+def test_known_numbers_that_have_decided_are_written_in_a_loop():
+    same_as_python(marked, (np.array([2.0, 3.0, -1.0]),))
+
+
+def bisected(x):
+    low, middle = -1.0, 0.5
+    while x[0] * middle < 2.0:
+        low = middle
+        middle = middle * 2 + 1.0 / middle * x[1]
+    return low, middle
+
+
+def test_numbers_of_python_join_those_of_numpy_in_any_iteration():
+    same_as_python(bisected, (np.array([0.5, 0.1]),), (np.array([0.1, 0.2]),))
+
+
 def test_the_index_of_a_loop_that_may_not_run_is_refused():
     def function(x, n):
         for i in range(n):

@@ -210,13 +210,17 @@ class Repeating:
             is_kept = common_kind(entry, attempt.after[n]) == after
         if after == before or (is_first and is_kept):
             return after
-        if (
-            self.said.names is not None
-            and after.weak is not None
-            and common_kind(entry, attempt.after[n]) == before
-        ):
+        if self.joins(n, attempt.after[n]):
             return before
         raise self.not_of_one_kind(n, before, after)
+
+    def joins(self, n: int, leaf: Any) -> bool:
+        """Whether a number of Python's becomes one of the kind in memory, as it does in a variable."""
+        kind, number = self.kinds[n], kind_in_state(leaf)
+        if self.said.names is None or number.weak is None:
+            return False
+        is_its_own = kind.weak is None and (number.shape, number.dtype) == (kind.shape, kind.dtype)
+        return is_its_own or common_kind(self.entry[n], leaf) == kind
 
     def is_same_program(self, attempt: _Attempt, kinds: list[Kind]) -> bool:
         """Whether an iteration from the kinds of the entry does the same."""
@@ -228,7 +232,7 @@ class Repeating:
         """Raise DTypeError unless the first iteration, recorded by itself, gives what it gave before."""
         for n, leaf in enumerate(leaves):
             self.replaced |= set() if same(self.entry[n], leaf) else {n}
-            if n in self.replaced and kind_in_state(leaf) != self.kinds[n]:
+            if n in self.replaced and kind_in_state(leaf) != self.kinds[n] and not self.joins(n, leaf):
                 raise self.not_of_one_kind(n, self.kinds[n], kind_in_state(leaf))
 
     def not_of_one_kind(self, n: int, before: Kind, after: Kind) -> DTypeError:

@@ -29,7 +29,7 @@ from typing import Union
 
 from ...frozen import frozen, replace
 from .exits import Exits
-from .liveness import Ends, bound, head, live, names_read
+from .liveness import Ends, bound, head, is_endless, live, names_read
 from .syntax import (
     NOTHING,
     Loop,
@@ -340,16 +340,16 @@ class _Rewriting(ast.NodeTransformer):
         body = exits.lowered(loop.body)
         if not end:
             here = ast.Compare(ast.Name(left, ast.Load()), [ast.Eq()], [ast.Constant(0)])
-            is_endless = isinstance(test, ast.Constant) and bool(test.value)
-            test = placed(loop, here if is_endless else ast.BoolOp(ast.And(), [here, test]))
+            test = placed(loop, here if is_endless(loop) else ast.BoolOp(ast.And(), [here, test]))
         repeated = placed(loop, ast.While(test, [*begin, *body], []))
         self._asked.add(repeated)
         self._heads[repeated] = staying
         ways: list[tuple[int, list[ast.stmt]]] = [(number, [way]) for way, number in exits.returns.items()]
         ways += [(0, loop.orelse)] if loop.orelse else []
+        last = ways.pop()[1] if ways and is_endless(loop) and not is_broken(loop.body) else []
         conditions = [left_by(left, ast.Eq(), number, way) for number, way in ways]
         self._asked.update(conditions)
-        return [*setup, placed(loop, assigned(left, ast.Constant(0))), repeated, *conditions]
+        return [*setup, placed(loop, assigned(left, ast.Constant(0))), repeated, *conditions, *last]
 
     def _counting(
         self, loop: Loop, number: int

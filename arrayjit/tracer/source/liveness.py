@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ...frozen import frozen
 
-__all__ = ["Ends", "bound", "head", "live", "names_read"]
+__all__ = ["Ends", "bound", "head", "is_endless", "live", "names_read"]
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -111,8 +111,7 @@ def _before_loop(loop: ast.While | ast.For, ends: Ends) -> frozenset[str]:
 
 def head(loop: ast.While | ast.For, ends: Ends) -> frozenset[str]:
     """What is live where an iteration of the loop begins, or it ends."""
-    is_endless = isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant) and bool(loop.test.value)
-    found = _NONE if is_endless else live(loop.orelse, ends)
+    found = _NONE if is_endless(loop) else live(loop.orelse, ends)
     while True:
         body = live(loop.body, Ends(found, ends.falls, found, ends.returns))
         match loop:
@@ -123,6 +122,11 @@ def head(loop: ast.While | ast.For, ends: Ends) -> frozenset[str]:
         if more == found:
             return found
         found = more
+
+
+def is_endless(loop: ast.While | ast.For) -> bool:
+    """Whether a loop never ends by itself."""
+    return isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant) and bool(loop.test.value)
 
 
 def _names_bound(*targets: ast.expr) -> frozenset[str]:
