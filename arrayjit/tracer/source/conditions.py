@@ -424,10 +424,12 @@ class _Rewriting(ast.NodeTransformer):
         between = computed_between(node)
         if between is None:
             return made(placed(node, ast.BoolOp(ast.And(), pairs_of(node))))
-        name = self._named(f".between{self._number()}")
+        name = f".between{self._number()}"
         parts = [ast.Name(name, ast.Load()) if part is between else part for part in node.comparators]
+        self._names.add(name)
         body = self._chained(placed(node, ast.Compare(node.left, node.ops, parts)), made)
-        others = sorted(names_read(body) & self._names - {name})
+        self._names.remove(name)
+        others = sorted(names_read(body) & self._names)
         arguments = [self._seen(between), *(ast.Name(other, ast.Load()) for other in others)]
         return placed(node, ast.Call(lambda_of([name, *others], body), arguments, []))
 
