@@ -259,7 +259,97 @@ def test_loops_of_many_kinds_are_left(function):
     same_as_python(function, (NOISE, NOISE - 1, 0.5), (NOISE, NOISE + 0.0, -2.0), (NOISE, NOISE + 0.0, 2.0))
 
 
+def place_of_the_last_step(x, limit):
+    for k in range(20):
+        if x[k] > limit:
+            break
+    return k
+
+
+def smoothed(x, limit):
+    a, b, k = x.copy(), x.copy(), 0
+    while True:
+        b[1:-1] = (a[:-2] + a[2:]) / 2
+        if abs(b - a).max() < limit:
+            return b, k
+        a[:] = b
+        k += 1
+
+
+def test_the_index_of_a_loop_that_surely_runs_is_there_after_it():
+    same_as_python(place_of_the_last_step, (NOISE, 0.5), (NOISE, 2.0))
+
+
+def test_an_endless_loop_ends_by_its_return_alone():
+    same_as_python(smoothed, (NOISE, 0.125), (NOISE, 2.0))
+
+
+# other statements in sides
+
+
+def chosen_by_match(x, order):
+    total = 0.0
+    for value in x:
+        match order:
+            case 1:
+                if value > 0:
+                    total += value
+            case (factor, _) | [factor]:
+                step = factor * 2.0
+                if value < step:
+                    total -= step
+            case other:
+                total += other
+    return total
+
+
+def left_by_match(x, order):
+    if x[0] > 0:
+        match order:
+            case 1:
+                return x[1]
+            case _:
+                pass
+        x = x + 1
+    return x[2]
+
+
+def with_imports(x):
+    if x[0] > 0:
+        import math
+
+        found = math.sqrt(x[0])
+    else:
+        from math import pi as found
+    return found
+
+
+def test_blocks_of_match_have_conditions():
+    for order in (1, 3.0, (0.25, 1), [0.5]):
+        same_as_python(chosen_by_match, (NOISE, order))
+
+
+def test_sides_return_from_match():
+    same_as_python(left_by_match, (NOISE, 1), (-NOISE, 1), (NOISE, 2), (-NOISE, 2), compiles=2)
+
+
+def test_sides_import():
+    same_as_python(with_imports, (NOISE,), (-NOISE,))
+
+
 # conditions
+
+
+def between(x):
+    count = 0
+    for i in range(1, len(x) - 1):
+        if x[i - 1] < x[i] < x[i + 1] * 2 < 1:
+            count += 1
+    return count
+
+
+def test_cells_stand_between_comparisons():
+    same_as_python(between, (NOISE,))
 
 
 def test_what_comes_later_is_looked_at_only_if_it_matters():
@@ -509,11 +599,83 @@ def test_lists_that_sides_change_are_refused():
     assert "this condition changes" in refused(function, np.ones(3))
 
 
-def test_statements_with_contexts_are_not_left():
-    def function(x):
-        with np.errstate(all="ignore"):
-            if x[0] > 0:
-                return x
-        return -x
+def leaves_a_context(x):
+    with np.errstate(all="ignore"):
+        if x[0] > 0:
+            return x
+    return -x
 
-    refused(function, np.ones(3), error=ConcretizationError)
+
+def continues_from_a_context(x):
+    total = 0.0
+    for value in x:
+        if value > 0:
+            with np.errstate(all="ignore"):
+                continue
+        total += value
+    return total
+
+
+def breaks_from_match(x):
+    for value in x:
+        if value > 0:
+            match len(x):
+                case 3:
+                    break
+    return x
+
+
+@pytest.mark.parametrize("function", [leaves_a_context, continues_from_a_context, breaks_from_match])
+def test_statements_with_contexts_are_not_left(function):
+    assert "statement is left where a condition decides" in refused(
+        function, np.ones(3), error=ConcretizationError
+    )
+
+
+def read_after_a_side(x):
+    limit = 1.0
+
+    def above():
+        return x > limit
+
+    if x[0] > 0:
+        limit = 2.0
+    return above()
+
+
+def read_in_a_side(x):
+    limit = 1.0
+    above = lambda: x > limit  # noqa: E731
+    if x[0] > 0:
+        limit = 2.0
+        return above()
+    return x < limit
+
+
+def read_in_a_loop(x):
+    step, total = 1.0, 0.0
+
+    def doubled():
+        return step * 2
+
+    while step < x[0]:
+        step += 1.0
+        total += doubled()
+    return total
+
+
+@pytest.mark.parametrize("function", [read_after_a_side, read_in_a_side, read_in_a_loop])
+def test_what_inner_functions_read_does_not_change_in_a_side(function):
+    assert "an inner function reads" in refused(function, np.ones(3), error=ConcretizationError)
+
+
+def test_functions_that_are_called_where_they_stand_read_what_sides_change():
+    def function(x):
+        scale, place = 1.0, 0
+        for i in range(len(x)):
+            if x[i] > 0:
+                scale += 1.0
+                place = max(range(4), key=lambda j: x[j] * scale)
+        return place, sum(value * scale for value in x[:3])
+
+    same_as_python(function, (NOISE,), (-NOISE,))

@@ -374,7 +374,11 @@ class Namespace:
         code = function.__code__
         asked = {line for file, line in self._trace.decisions.conditions if file == code.co_filename}
         lines = frozenset(asked.intersection(lines_of(code))) if asked else None
-        return (recompiled(code, lines) if lines else None) or code
+        made = recompiled(code, lines) if lines else code
+        if isinstance(made, CodeType):
+            return made
+        self._trace.kept.update(((code.co_filename, line), made) for line in lines or ())
+        return code
 
     def _cell(self, name: str, theirs: CellType) -> Cell:
         """Our cell for one of the user's, filled when the function is known: it may refer to itself."""

@@ -168,10 +168,11 @@ class Origins(Protocol):
 class Deciding(Origins, Protocol):
     """A Trace, which starts again for what is `wanted` even where code
     between the user's and ours has turned the Retrace into another exception. With `branches` conditions
-    are left to the run where their lines can be written so."""
+    are left to the run where their lines can be written so; `kept` tells why others cannot."""
 
     wanted: Retrace | None
     branches: bool
+    kept: dict[Line, str]
     decisions: Decisions
     leaves: Sequence[Any]
 
@@ -192,7 +193,7 @@ def number_needed(
     reason = Reason(what, loc, fix)
     found = tuple(roots(origins, needed))
     if is_condition and loc is not None and not all(_is_compiled_in(root, origins.leaves) for root in found):
-        _leave_to_the_run(origins, (loc.file, loc.line))
+        details += _leave_to_the_run(origins, (loc.file, loc.line))
     if None in found or not found:
         raise ConcretizationError(what, loc=loc, details=details, fix=told(fix))
     unroll = {root: reason for root in found if isinstance(root, Site)}
@@ -206,11 +207,17 @@ def _is_compiled_in(root: Site | Argument | None, leaves: Sequence[Any]) -> bool
     return isinstance(root, Argument) and not isinstance(leaves[root.leaf], (float, complex, np.inexact))
 
 
-def _leave_to_the_run(origins: Deciding, line: Line) -> None:
-    """Leave this run, unless that has been tried with this line."""
-    if origins.branches and line not in origins.decisions.conditions:
+def _leave_to_the_run(origins: Deciding, line: Line) -> tuple[str, ...]:
+    """Leave this run, unless that has been tried with this line: then it says why that does not help."""
+    if not origins.branches:
+        return ()
+    if line not in origins.decisions.conditions:
         origins.wanted = Retrace(conditions=frozenset({line}))
         raise origins.wanted
+    return (f"branches=True leaves this line as it is: {origins.kept.get(line, _KEPT)}",)
+
+
+_KEPT = "it stands in a lambda or a class, or chains comparisons of what functions return"
 
 
 def roots(origins: Origins, needed: Iterable[Expr]) -> Iterator[Site | Argument | None]:

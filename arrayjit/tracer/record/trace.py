@@ -88,7 +88,7 @@ class Trace:
 
     `decisions` are what earlier runs of the same trace found; `pending` is a reason to start again that could
     not be raised where it was found, `wanted` one that was, but may have been caught, as may have been what
-    else was `raised`.
+    else was `raised`. `kept` tells of lines on which conditions are not left to the run why that is so.
     """
 
     def __init__(
@@ -98,6 +98,7 @@ class Trace:
         self.decisions = decisions
         self.unchecked = unchecked
         self.branches = branches
+        self.kept: dict[tuple[str, int], str] = {}
         self.pending: Retrace | None = None
         self.wanted: Retrace | None = None
         self.raised: list[UserError] = []

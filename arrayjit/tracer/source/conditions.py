@@ -31,6 +31,7 @@ from ...frozen import frozen, replace
 from .exits import Exits
 from .liveness import Ends, bound, head, is_endless, live, names_read
 from .syntax import (
+    LEFT,
     NOTHING,
     Loop,
     Node,
@@ -39,10 +40,12 @@ from .syntax import (
     assigned,
     assignment,
     call_of,
+    captured,
     computed_between,
     covers,
     falls,
     function_of,
+    has_leaving,
     is_broken,
     lambda_of,
     left_by,
@@ -103,13 +106,23 @@ class _Rewriting(ast.NodeTransformer):
         self._names = _variables(function)
         self._asked: set[ast.stmt] = set()
         self._heads: dict[ast.stmt, frozenset[str]] = {}
+        self._captured = captured(function)
         self._ours: set[str] = set()
         self._made = 0
 
     def function(self) -> ast.FunctionDef:
         made = copy.copy(self._function)
-        made.body = self._block(made.body, _Context(Ends(frozenset()), Ends(frozenset()), is_last=True))
+        body = self._block(made.body, _Context(Ends(frozenset()), Ends(frozenset()), is_last=True))
+        made.body = [*body, *self._still_local()]
         return made
+
+    def _still_local(self) -> list[ast.stmt]:
+        """What never runs, but lets names stay variables of the function that only sides bind now."""
+        names = sorted(bound(self._function.body))
+        if not names:
+            return []
+        never = ast.If(ast.Constant(False), [assignment(names, ast.Constant(None))], [])
+        return [placed(self._function, never)]
 
     # statements
 
@@ -151,8 +164,12 @@ class _Rewriting(ast.NodeTransformer):
                 return [self._kept(statement, context)]
             case ast.With() | ast.Try():
                 return [self._guarded(statement, within)]
+            case ast.Match():
+                return [self._chosen(statement, within)]
             case ast.FunctionDef():
                 return [_Rewriting(statement, self._lines).function()]
+            case _ if context.is_inside and has_leaving(statement):
+                raise NotRewritten(LEFT)
             case _:
                 return [self._seen(statement)]
 
@@ -164,10 +181,20 @@ class _Rewriting(ast.NodeTransformer):
             return placed(loop, ast.While(self._seen(loop.test), body, orelse))
         return placed(loop, ast.For(loop.target, self._seen(loop.iter), body, orelse))
 
+    def _chosen(self, statement: ast.Match, context: _Context) -> ast.stmt:
+        """A statement of which one block runs, known while tracing."""
+        if self._leaving([statement], context.is_inside):
+            raise NotRewritten(LEFT)
+        cases = [
+            ast.match_case(part.pattern, part.guard, self._block(part.body, context) or [ast.Pass()])
+            for part in statement.cases
+        ]
+        return placed(statement, ast.Match(self._seen(statement.subject), cases))
+
     def _guarded(self, statement: ast.With | ast.Try, context: _Context) -> ast.stmt:
         """A statement of blocks that anything in them may leave."""
-        if self._leaving([statement], is_asked=False):
-            raise NotRewritten("a condition that leaves a with or try statement")
+        if self._leaving([statement], context.is_inside):
+            raise NotRewritten(LEFT)
         all_read = all_ends(names_read(self._function))
         inside = replace(context, ends=all_read, staying=all_read)
         if isinstance(statement, ast.With):
@@ -220,6 +247,8 @@ class _Rewriting(ast.NodeTransformer):
                     more |= self._leaving(statement.orelse, is_asked or ast.Break in ways)
                 case ast.With(body=body):
                     more = self._leaving(body, is_asked)
+                case ast.Match(cases=cases):
+                    more = {kind for part in cases for kind in self._leaving(part.body, is_asked)}
                 case ast.Try(body=body, orelse=orelse, finalbody=finalbody, handlers=handlers):
                     blocks = (body, orelse, finalbody, *(part.body for part in handlers))
                     more = {kind for part in blocks for kind in self._leaving(part, is_asked)}
@@ -278,6 +307,7 @@ class _Rewriting(ast.NodeTransformer):
     ) -> tuple[ast.expr, list[ast.stmt]]:
         """The call that decides, and the functions of both sides, which give the variables `given`, or what
         the function does."""
+        self._require_own([*body, *orelse])
         ends = all_ends(given or ())
         names = sorted((live(body, ends) | live(orelse, ends)) & self._names)
         sides = [self._side(statement, side, names, given, context) for side in (body, orelse)]
@@ -299,10 +329,19 @@ class _Rewriting(ast.NodeTransformer):
             made = [*made, ast.Return(tuple_of(given))]
         return function_of(statement, self._fresh("side"), names, made or [ast.Pass()])
 
+    def _require_own(self, statements: list[ast.stmt]) -> None:
+        """Raise NotRewritten if what becomes a function binds a variable that a function outside it looks up,
+        for that would not see the value."""
+        inside = {part for statement in statements for part in ast.walk(statement)}
+        for name in sorted(bound(statements) & self._names):
+            if any(name in names for part, names in self._captured.items() if part not in inside):
+                raise NotRewritten(f"an inner function reads {name}, which changes where a condition decides")
+
     # loops
 
     def _repetition(self, loop: ast.While, context: _Context) -> list[ast.stmt]:
         """A loop until its condition does not hold."""
+        self._require_own(loop.body)
         begin = head(loop, context.ends)
         staying = self._heads[loop] if loop in self._heads else head(loop, context.staying)
         state = sorted(bound(loop.body) & self._names & begin)
@@ -365,7 +404,7 @@ class _Rewriting(ast.NodeTransformer):
         times = ast.Attribute(counted, "times", ast.Load())
         end = [assigned(place, times)]
         for statement in (*setup, *begin, *end):
-            placed(loop, statement)
+            placed(loop.iter, statement)
         return setup, placed(loop, ast.Compare(position, [ast.Lt()], [times])), begin, end
 
     # expressions
@@ -464,9 +503,9 @@ def _variables(function: ast.FunctionDef) -> set[str]:
     for part in ast.walk(function):
         match part:
             case ast.Global() | ast.Nonlocal():
-                raise NotRewritten("variables that are global or nonlocal")
+                raise NotRewritten("variables of the function are global or nonlocal")
             case ast.Yield() | ast.YieldFrom() | ast.Await() | ast.NamedExpr():
-                raise NotRewritten("expressions that bind a name or leave the function")
+                raise NotRewritten("the function has `:=`, `yield` or `await`")
             case _:
                 pass
     return arguments | bound(function.body)

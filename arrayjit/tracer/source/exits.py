@@ -15,6 +15,7 @@ import copy
 from collections.abc import Sequence
 
 from .syntax import (
+    LEFT,
     NotRewritten,
     assigned,
     falls,
@@ -65,8 +66,10 @@ class Exits:
                     self.lowered(side, is_deeper) for side in (statement.body, statement.orelse)
                 )
                 return [self._like(statement, chosen)]
-            case ast.With() | ast.Try() if has_leaving(statement):
-                raise NotRewritten("a with or try statement that is left")
+            case ast.Break() | ast.Continue():
+                return [statement]
+            case _ if has_leaving(statement):
+                raise NotRewritten(LEFT)
             case _:
                 return [statement]
 

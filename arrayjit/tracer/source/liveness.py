@@ -47,7 +47,9 @@ def _bound(node: ast.AST) -> Iterator[str]:
             return
         case ast.alias(name=name, asname=other):
             yield other or name.partition(".")[0]
-        case ast.ExceptHandler(name=str() as name):
+        case ast.ExceptHandler(name=str() as name) | ast.MatchAs(name=str() as name):
+            yield name
+        case ast.MatchStar(name=str() as name) | ast.MatchMapping(rest=str() as name):
             yield name
         case _:
             pass
@@ -96,12 +98,25 @@ def _before(statement: ast.stmt, ends: Ends) -> frozenset[str]:
             return ends.returns | names_read(value)
         case ast.Raise():
             return names_read(statement)
-        case ast.FunctionDef(name=name):
-            return (after - {name}) | names_read(statement)
+        case ast.FunctionDef() | ast.Import() | ast.ImportFrom():
+            return (after - bound([statement])) | names_read(statement)
+        case ast.Match(subject=subject, cases=cases):
+            return names_read(subject) | _before_cases(cases, ends)
         case _:
             # Handlers and contexts may be entered from anywhere in their blocks.
             leaves = ends.breaks | ends.continues | ends.returns if _has_blocks(statement) else _NONE
             return after | leaves | names_read(statement)
+
+
+def _before_cases(cases: Sequence[ast.match_case], ends: Ends) -> frozenset[str]:
+    now = ends.falls
+    for case in reversed(cases):
+        match case:
+            case ast.match_case(pattern=ast.MatchAs(pattern=None), guard=None):
+                now = _NONE
+        now |= names_read(case.pattern, case.guard) | live(case.body, ends)
+        now -= bound([case.pattern])
+    return now
 
 
 def _before_loop(loop: ast.While | ast.For, ends: Ends) -> frozenset[str]:

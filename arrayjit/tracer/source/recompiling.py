@@ -17,6 +17,8 @@ from .syntax import NotRewritten
 
 __all__ = ["lines_of", "recompiled"]
 
+_NO_SOURCE = "its source is not there, or is another than when it was imported"
+
 
 def lines_of(code: CodeType) -> range:
     """The lines of code and of the functions in it."""
@@ -25,22 +27,21 @@ def lines_of(code: CodeType) -> range:
 
 
 @lru_cache(maxsize=256)
-def recompiled(code: CodeType, lines: frozenset[int]) -> CodeType | None:
-    """The code with the conditions on these lines decided where it runs; None where its source does not tell
-    how."""
+def recompiled(code: CodeType, lines: frozenset[int]) -> CodeType | str:
+    """The code with the conditions on these lines decided where it runs, or why there is none."""
     try:
         tree = ast.parse("".join(linecache.getlines(code.co_filename)))
     except (SyntaxError, ValueError):
-        return None
+        return _NO_SOURCE
     found = next((node for node in ast.walk(tree) if _is_of(node, code)), None)
     if not isinstance(found, ast.FunctionDef) or not _is_alike(_compiled(tree, found, code), code):
-        return None
+        return _NO_SOURCE
     try:
         made = rewritten(found, lines)
-    except NotRewritten:
-        return None
+    except NotRewritten as error:
+        return str(error)
     found.body = made.body
-    return _compiled(tree, found, code)
+    return _compiled(tree, found, code) or _NO_SOURCE
 
 
 def _is_of(node: ast.AST, code: CodeType) -> bool:

@@ -7,9 +7,10 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar, Union
 
-from .liveness import Ends
+from .liveness import Ends, bound, names_read
 
 __all__ = [
+    "LEFT",
     "NOTHING",
     "Loop",
     "Node",
@@ -18,6 +19,7 @@ __all__ = [
     "assigned",
     "assignment",
     "call_of",
+    "captured",
     "computed_between",
     "covers",
     "falls",
@@ -42,8 +44,31 @@ Loop = Union[ast.For, ast.While]
 NOTHING = ".nothing"
 """The name of what a variable holds that has no value."""
 
+LEFT = "a `with`, `try` or `match` statement is left where a condition decides"
+"""Why statements stay as they are that something in their blocks leaves."""
+
 _LEAVING = (ast.Return, ast.Break, ast.Continue)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_CLOSURES = (*_SCOPES, ast.GeneratorExp)
+
+_CALL_AT_ONCE = frozenset(
+    (
+        "all",
+        "any",
+        "cond",
+        "dict",
+        "list",
+        "max",
+        "min",
+        "reduce",
+        "set",
+        "sorted",
+        "sum",
+        "tuple",
+        "while_loop",
+    )
+)
+"""Functions that have called those that they were given, and forgotten them, when they return."""
 
 
 class NotRewritten(Exception):
@@ -99,6 +124,31 @@ def computed_between(node: ast.Compare) -> ast.expr | None:
     return next((part for part in between if not isinstance(part, (ast.Name, ast.Constant))), None)
 
 
+def captured(function: ast.FunctionDef) -> dict[ast.AST, frozenset[str]]:
+    """The functions in a function that may be called later than where they stand, and the names that they
+    look up outside themselves."""
+    at_once = {
+        id(part)
+        for call in ast.walk(function)
+        if isinstance(call, ast.Call) and _last_name(call.func) in _CALL_AT_ONCE
+        for part in (*call.args, *(given.value for given in call.keywords))
+    }
+    closures = (part for part in ast.walk(function) if isinstance(part, _CLOSURES) and part is not function)
+    return {part: names_read(part) - _own(part) for part in closures if id(part) not in at_once}
+
+
+def _own(node: ast.AST) -> set[str]:
+    """The variables of a function, as far as it is one."""
+    if not isinstance(node, (ast.FunctionDef, ast.Lambda)):
+        return set()
+    body = node.body if isinstance(node, ast.FunctionDef) else [node.body]
+    return {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)} | bound(body)
+
+
+def _last_name(node: ast.expr) -> str | None:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else None
+
+
 def parts_of(node: ast.AST) -> Iterator[ast.AST]:
     """A node and what is in it, without inner functions."""
     yield node
@@ -112,7 +162,7 @@ def returns_in(node: ast.AST) -> list[ast.AST]:
 
 
 def has_leaving(node: ast.AST) -> bool:
-    return any(isinstance(part, _LEAVING) for part in parts_of(node))
+    return not isinstance(node, _SCOPES) and any(isinstance(part, _LEAVING) for part in parts_of(node))
 
 
 def all_ends(names: Iterable[str]) -> Ends:
