@@ -217,7 +217,7 @@ def _leave_to_the_run(origins: Deciding, line: Line) -> tuple[str, ...]:
     return (f"branches=True leaves this line as it is: {origins.kept.get(line, _KEPT)}",)
 
 
-_KEPT = "it stands in a lambda or a class, or chains comparisons of what functions return"
+_KEPT = "it stands in a lambda, a class or a filter of a comprehension, or chains comparisons of calls"
 
 
 def roots(origins: Origins, needed: Iterable[Expr]) -> Iterator[Site | Argument | None]:

@@ -29,7 +29,7 @@ from typing import Union
 
 from ...frozen import frozen, replace
 from .exits import Exits
-from .liveness import Ends, bound, head, is_endless, live, names_read
+from .liveness import Ends, bound, head, is_endless, live, live_between, names_read
 from .syntax import (
     LEFT,
     NOTHING,
@@ -71,10 +71,13 @@ class _Context:
     is_last: bool = False
     is_inside: bool = False
 
-    def before(self, rest: Sequence[ast.stmt]) -> _Context:
-        """Where a statement stands that others follow."""
-        ends = self.ends.falling(live(rest, self.ends))
-        return replace(self, ends=ends, staying=self.staying.falling(live(rest, self.staying)))
+    def each(self, statements: Sequence[ast.stmt]) -> list[_Context]:
+        """Where each of the statements stands."""
+        lives = zip(live_between(statements, self.ends), live_between(statements, self.staying), strict=True)
+        return [
+            replace(self, ends=self.ends.falling(one), staying=self.staying.falling(other))
+            for one, other in list(lives)[1:]
+        ]
 
     def inside(self, begin: frozenset[str] | None = None, staying: frozenset[str] | None = None) -> _Context:
         """In what has become a function, and ends where a loop begins again, or where this statement ends."""
@@ -128,6 +131,7 @@ class _Rewriting(ast.NodeTransformer):
 
     def _block(self, statements: Sequence[ast.stmt], context: _Context) -> list[ast.stmt]:
         made: list[ast.stmt] = []
+        places: list[_Context] = []
         for n, statement in enumerate(statements):
             rest = list(statements[n + 1 :])
             match statement:
@@ -143,10 +147,12 @@ class _Rewriting(ast.NodeTransformer):
                 case ast.For() | ast.While() if statement.orelse and not is_broken(statement.body):
                     return [*made, *self._block([*self._without_else(statement), *rest], context)]
                 case ast.For() | ast.While() if self._must_convert(statement, context):
-                    converted = self._converted(statement, context.before(rest))
+                    places = places or context.each(statements)
+                    converted = self._converted(statement, places[n])
                     return [*made, *self._block([*converted, *rest], context)]
                 case _:
-                    made += self._statement(statement, context.before(rest))
+                    places = places or context.each(statements)
+                    made += self._statement(statement, places[n])
         return made
 
     def _statement(self, statement: ast.stmt, context: _Context) -> list[ast.stmt]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ...frozen import frozen
 
-__all__ = ["Ends", "bound", "head", "is_endless", "live", "names_read"]
+__all__ = ["Ends", "bound", "head", "is_endless", "live", "live_between", "names_read"]
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -71,10 +71,15 @@ def names_read(*nodes: ast.AST | None) -> frozenset[str]:
 
 def live(statements: Sequence[ast.stmt], ends: Ends) -> frozenset[str]:
     """The names of which the value before the statements may be read by them or by what follows."""
-    now = ends.falls
+    return live_between(statements, ends)[0]
+
+
+def live_between(statements: Sequence[ast.stmt], ends: Ends) -> list[frozenset[str]]:
+    """The names that are live before each of the statements, and after the last one."""
+    found = [ends.falls]
     for statement in reversed(statements):
-        now = _before(statement, ends.falling(now))
-    return now
+        found.append(_before(statement, ends.falling(found[-1])))
+    return found[::-1]
 
 
 def _before(statement: ast.stmt, ends: Ends) -> frozenset[str]:
