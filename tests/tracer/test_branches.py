@@ -464,6 +464,17 @@ def test_without_the_option_such_conditions_are_refused():
         arrayjit.jit(largest)(NOISE)
 
 
+def test_the_option_of_the_outermost_function_counts():
+    def outer(x):
+        return inner(x[0]) + 1.0
+
+    inner = arrayjit.jit(sign)
+    assert arrayjit.jit(outer, branches=True)(-np.ones(3)) == 0.0
+    inner = arrayjit.jit(sign, branches=True)
+    with pytest.raises(ConcretizationError):
+        arrayjit.jit(outer)(np.ones(3))
+
+
 def test_without_its_source_a_function_stays_as_it_is(tmp_path):
     names = {}
     exec(compile("def function(x):\n    return x if x[0] > 0 else -x\n", "<nowhere>", "exec"), names)
@@ -555,6 +566,17 @@ def bisected(x):
 
 def test_numbers_of_python_join_those_of_numpy_in_any_iteration():
     same_as_python(bisected, (np.array([0.5, 0.1]),), (np.array([0.1, 0.2]),))
+
+
+def test_functions_that_call_super_stay_as_they_are():
+    class Inner(Filter):
+        def apply(self, x):
+            if x[0] > super().apply(x):
+                return x[0]
+            return x[1]
+
+    message = refused(Inner(2.0).apply, np.ones(3), error=ConcretizationError)
+    assert "branches=True leaves this line as it is: the function calls super()" in message
 
 
 def test_the_index_of_a_loop_that_may_not_run_is_refused():

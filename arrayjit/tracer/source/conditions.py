@@ -510,6 +510,8 @@ def _variables(function: ast.FunctionDef) -> set[str]:
         match part:
             case ast.Global() | ast.Nonlocal():
                 raise NotRewritten("variables of the function are global or nonlocal")
+            case ast.Call(func=ast.Name(id="super"), args=[]):
+                raise NotRewritten("the function calls super(), which looks at the function around it")
             case ast.Yield() | ast.YieldFrom() | ast.Await() | ast.NamedExpr():
                 raise NotRewritten("the function has `:=`, `yield` or `await`")
             case _:
