@@ -618,7 +618,21 @@ def test_lists_that_sides_change_are_refused():
             parts.append(x)
         return x * len(parts)
 
-    assert "this condition changes" in refused(function, np.ones(3))
+    assert "this condition changes parts[0]" in refused(function, np.ones(3))
+
+
+def test_sides_have_the_name_of_their_function():
+    def function(x):
+        seen = {}
+        for value in x:
+            if value > 2:
+                seen["value"] = 1
+                return value
+        return x[0]
+
+    message = refused(function, np.ones(3))
+    assert "this condition changes seen['value']" in message
+    assert " in function" in message
 
 
 def leaves_a_context(x):

@@ -42,9 +42,8 @@ def _branch(
     known = truth(condition, trace)
     if isinstance(known, bool):
         return (true_fun if known else false_fun)(*operands)
-    return control.branch(
-        trace, known, (true_fun, false_fun), operands, Said("this condition", _SIDES, _OUTWARDS, given)
-    )
+    said = Said("this condition", _SIDES, _OUTWARDS, given, is_statement=True)
+    return control.branch(trace, known, (true_fun, false_fun), operands, said)
 
 
 def _both(value: Any, other: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
@@ -71,7 +70,10 @@ def _repeat(
     others: tuple[Any, ...],
 ) -> Any:
     """The variables of these names, which hold the `state`, when `test` of it and others no longer holds."""
-    trace, said = current_trace(), Said("this loop", "an iteration of this loop gives", _OUTWARDS, names)
+    trace, said = (
+        current_trace(),
+        Said("this loop", "an iteration of this loop gives", _OUTWARDS, names, True),
+    )
     if any(value is MISSING for value in state):
         state = _with_stand_ins(trace, state, lambda: body(*state, *others))
     return Repeating(

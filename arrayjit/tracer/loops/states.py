@@ -48,13 +48,14 @@ State = tuple[list[Any], Structure]
 @frozen
 class Said:
     """How messages speak of what decides in the run: the function that the user calls or the statement; what
-    becomes of its functions or blocks; how values get out of them; and, of a statement, the variables that it
-    changes."""
+    becomes of its functions or blocks; how values get out of them; and, of what `is_statement`, the variables
+    that it changes, unless it returns."""
 
     caller: str
     parts: str
     outwards: str
     names: tuple[str, ...] | None = None
+    is_statement: bool = False
 
 
 @frozen
@@ -90,8 +91,8 @@ def require_functions(name: str, *functions: Any) -> None:
 def call(function: Callable[..., T], arguments: tuple[Any, ...], said: Said) -> T:
     """The result of a function that runs any number of times. Raises UnsupportedError if it changes a
     variable, a container or an object, which happens once while tracing."""
-    name = said.caller if said.names is not None else getattr(function, "__name__", "a function")
-    places = Places({"its argument": arguments, name: function})
+    name = said.caller if said.is_statement else getattr(function, "__name__", "a function")
+    places = Places({**_named(arguments, function, said), name: function})
     before = places.read()
     try:
         result = function(*arguments)
@@ -101,6 +102,14 @@ def call(function: Callable[..., T], arguments: tuple[Any, ...], said: Said) -> 
         raise
     _require_unchanged(name, places, before)
     return result
+
+
+def _named(arguments: tuple[Any, ...], function: Callable[..., Any], said: Said) -> dict[str, Any]:
+    """What a function takes; sides of statements take variables of their own names."""
+    code = getattr(function, "__code__", None)
+    if not said.is_statement or code is None or code.co_argcount != len(arguments):
+        return {"its argument": arguments}
+    return dict(zip(code.co_varnames, arguments, strict=False))
 
 
 def _require_unchanged(name: str, places: Places, before: Mapping[Name, Any]) -> None:

@@ -41,7 +41,15 @@ def recompiled(code: CodeType, lines: frozenset[int]) -> CodeType | str:
     except NotRewritten as error:
         return str(error)
     found.body = made.body
-    return _compiled(tree, found, code) or _NO_SOURCE
+    whole = _compiled(tree, found, code)
+    return _NO_SOURCE if whole is None else _named(whole, whole.co_name)
+
+
+def _named(code: CodeType, name: str) -> CodeType:
+    """The code with its parts that are ours called by the name of the user's function around them."""
+    name = name if code.co_name.startswith(".") else code.co_name
+    parts = (_named(part, name) if isinstance(part, CodeType) else part for part in code.co_consts)
+    return code.replace(co_name=name, co_consts=tuple(parts))
 
 
 def _is_of(node: ast.AST, code: CodeType) -> bool:
