@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import arrayjit
 from arrayjit.compile import build
 from arrayjit.ir.code import Schedule
 from arrayjit.passes.schedule import panels
@@ -166,6 +167,18 @@ def test_whole_numbers_too(program: Callable[..., Any], dtype: str) -> None:
 @pytest.mark.parametrize("program", [shortest_cell_by_cell, shortest_row_by_row])
 def test_the_pivot_s_row_goes_by_itself(program: Callable[..., Any]) -> None:
     assert "peel" in same_as_numpy(program, [drawn(program, "f8")], 1)
+
+
+def sums_that_the_next_step_looks_at(a):
+    b = np.zeros(2)
+    for i in arrayjit.range(2):
+        for j in arrayjit.range(2):
+            b[0] += a[i, 1] > a[j, 0]
+        a[i, 0] = b[0]
+
+
+def test_no_iteration_at_an_inner_loop_s_index_goes_by_itself() -> None:
+    same_as_numpy(sums_that_the_next_step_looks_at, [drawn(factorised, "f8")], 1)
 
 
 def written(choose: random.Random, whole: bool) -> str:

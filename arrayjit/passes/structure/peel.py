@@ -26,6 +26,7 @@ from ...ir.loops import Comment, Define, For, Kernel, LoopKind, Stmt, Store, wal
 from ...ir.walk import kept, rewrite_bodies
 from ..analysis.access import Range
 from ..analysis.carriers import carriers
+from ..analysis.changes import Changes
 from ..analysis.copies import copy_body
 from ..analysis.strides import affine_accesses
 from ..analysis.trips import enter, from_its_end, from_zero
@@ -64,7 +65,8 @@ class _Peeling:
         such."""
         if loop.kind is not LoopKind.SEQUENTIAL or loop.step != 1 or not _is_plain(loop):
             return ()
-        pivots = dict.fromkeys(_pivots(loop))
+        inner = Changes.by(*loop.body).symbols
+        pivots = [pivot for pivot in dict.fromkeys(_pivots(loop)) if inner.isdisjoint(pivot.symbols)]
         if not pivots or carriers(loop, self.ranges) == frozenset():
             return ()
         for pivot in pivots:
