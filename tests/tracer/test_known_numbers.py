@@ -171,6 +171,35 @@ def test_what_may_be_another_number_when_it_runs_does_not_decide(program: Callab
             assert_same(got, program(numbers.copy()))
 
 
+def counted_by_a_statement(x: np.ndarray) -> Any:
+    count = np.array(x.shape)
+    if count[0] > 3:
+        x[0] = 0.0
+    for _ in range(x.size):
+        count[0] += 1
+    return count
+
+
+def counted_by_a_while_loop(x: np.ndarray) -> Any:
+    count = np.array(x.shape)
+    if count[0] > 3:
+        x[0] = 0.0
+
+    def step(number: Any) -> Any:
+        count[0] += 1
+        return number + 1
+
+    arrayjit.while_loop(lambda number: number < x[1] * 4, step, 0)
+    return count
+
+
+@pytest.mark.parametrize("program", [counted_by_a_statement, counted_by_a_while_loop])
+def test_loops_that_write_what_decided_before_them_stay_loops(program: Callable[..., Any]) -> None:
+    assert_runs_as_in_numpy(lambda: (program, (np.arange(6.0),)))
+    recorded = arrayjit.jit(program).lower(np.arange(6.0)).as_text("assignments")
+    assert recorded.count("t[0] = ") == 1
+
+
 def test_a_loop_reads_what_it_has_written() -> None:
     def program(x: np.ndarray) -> Any:
         last = np.zeros(1, int)

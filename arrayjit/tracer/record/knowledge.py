@@ -78,6 +78,7 @@ class Knowledge:
     def written(self, storage: Tensor, is_own: bool) -> Held | None:
         """The tensor is written: what it held. Unless it is the body's own that is being recorded, this may
         run again, so that neither what follows from it is known any more."""
+        self._asked.discard(storage)
         if not is_own and self.held:
             self.held = {other: held for other, held in self.held.items() if storage not in held.sources}
         return self.held.pop(storage, None)
@@ -93,6 +94,7 @@ class Knowledge:
         }
 
     def has_decided(self, storage: Tensor) -> bool:
+        """Whether numbers of the tensor have decided something since it was written last."""
         return storage in self._asked
 
     def end(self, begun: int) -> None:

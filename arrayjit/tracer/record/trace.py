@@ -171,8 +171,9 @@ class Trace:
             self.layouts.written(statement)
             made = self._fresh.get(storage, -1)
             is_own = made >= self._scopes[-1].fresh
+            has_decided = self.knowledge.has_decided(storage)
             before = self.knowledge.written(storage, is_own)
-            if self._origins.pop(storage, None) is not None or self.knowledge.has_decided(storage):
+            if self._origins.pop(storage, None) is not None or has_decided:
                 self._rewritten.append(storage)
             if is_own and before is not None:
                 self.knowledge.follow(statement, before, made)
