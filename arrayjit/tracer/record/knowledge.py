@@ -84,9 +84,7 @@ class Knowledge:
         return self.held.pop(storage, None)
 
     def restore(self, held: Mapping[Tensor, Held], written: Collection[Tensor]) -> None:
-        """What was known once, but of what was written since and of what follows from it: if that has decided
-        something, it does not do so from here on."""
-        self._asked.difference_update(written)
+        """What was known once, but of what was written since and of what follows from it."""
         self.held = {
             tensor: known
             for tensor, known in held.items()
