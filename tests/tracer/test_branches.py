@@ -11,6 +11,7 @@ from harness import assert_same
 
 import arrayjit
 from arrayjit import ConcretizationError, UnsupportedError
+from arrayjit.tracer.loops.repeating import Repeating
 
 TARGETS = ("interp", "sync_llvm")
 NOISE = np.random.default_rng(0).uniform(-1.0, 1.0, 60)
@@ -715,3 +716,28 @@ def test_functions_that_are_called_where_they_stand_read_what_sides_change():
         return place, sum(value * scale for value in x[:3])
 
     same_as_python(function, (NOISE,), (-NOISE,))
+
+
+def test_loops_in_loops_are_tried_out_once(monkeypatch):
+    """What a loop carries, and of which kinds, is found out in the first record of the loop around it."""
+    attempts = []
+    plain = Repeating.attempt
+    monkeypatch.setattr(Repeating, "attempt", lambda *given: attempts.append(1) or plain(*given))
+
+    def function(x):
+        total = 0.0
+        for value in x:
+            a = value
+            while a > 0.1:
+                b = a
+                while b > 0.1:
+                    c = 1.0
+                    while c > b:
+                        c = c * value / (value + 1)
+                    b = b - c
+                    total += c
+                a = a * 0.5 + 0 / value
+        return total
+
+    same_as_python(function, (np.abs(NOISE[:8]),))
+    assert len(attempts) <= len(TARGETS) * 30

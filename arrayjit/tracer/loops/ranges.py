@@ -23,7 +23,7 @@ from ..values.integer import number, python_int
 from ..values.numbers import as_affine
 from .loops import Counted, Once, iterate
 
-__all__ = ["STANDING", "Range", "counted", "explicit_range"]
+__all__ = ["STANDING", "Range", "Rows", "counted", "explicit_range"]
 
 
 class _Standing(type):

@@ -12,7 +12,7 @@ this cannot be told from exchanging the arrays themselves is checked, and raises
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from ...errors import DTypeError, UnsupportedError
@@ -80,9 +80,22 @@ class _Attempt:
         return print_computation(Computation("loop", (), (self.loop(),)))
 
 
+@frozen
+class _Learned:
+    """What records of a loop have shown: the kinds of its state, what is replaced and taken, and whether an
+    iteration from the kinds of the entry does the same."""
+
+    kinds: tuple[Kind, ...]
+    replaced: frozenset[int]
+    taken: frozenset[int]
+    is_same: bool
+
+
 class Repeating:
     """A `while_loop` while it is recorded. Of the parts of the state, `replaced` are those that an iteration
-    exchanges, which lie in memory; `taken` are the arrays among them that it writes, too."""
+    exchanges, which lie in memory; `taken` are the arrays among them that it writes, too. Loops of one `key`
+    differ in nothing that decides that: a loop in another one is recorded several times with it, and tried
+    out once."""
 
     def __init__(
         self,
@@ -91,6 +104,7 @@ class Repeating:
         body_fun: Callable[[Any], Any],
         init: Any,
         said: Said = _WHILE_LOOP,
+        key: Hashable = None,
     ) -> None:
         self.trace = trace
         self.cond_fun = cond_fun
@@ -98,6 +112,7 @@ class Repeating:
         self.entry, self.structure = leaves_in(init)
         self.places = places_in(self.structure, "state", said.names)
         self.said = said
+        self.key = key
         self.ended = Reason(
             f"a value that an iteration of {said.caller} made is used outside it", None, said.outwards
         )
@@ -118,15 +133,21 @@ class Repeating:
     def run(self) -> Any:
         """Record the loop; the state after it."""
         began = list(self.kinds)
-        attempt = self.settled(self.entry, is_survey=True)
-        if attempt.condition is False:
+        known = self.recalled()
+        attempt = None if known is not None and not known.is_same else self.settled(self.entry, known is None)
+        if attempt is not None and attempt.condition is False:
             self.forget(attempt)
             return self.value(self.entry)
-        if began == self.kinds or self.is_same_program(attempt, began):
+        if known is None and attempt is not None:
+            is_same = began == self.kinds or self.is_same_program(attempt, began)
+            learned = tuple(self.kinds), frozenset(self.replaced), frozenset(self.taken)
+            known = self.trace.learned[self.key] = _Learned(*learned, is_same)
+        if attempt is not None and known is not None and known.is_same:
             for statement in (*attempt.puts, self.finished(attempt)):
                 self.trace.emit(statement)
         else:
-            self.forget(attempt)
+            if attempt is not None:
+                self.forget(attempt)
             attempt = self.peeled()
         self.note_what_may_be_one(attempt)
         carried = ", ".join(self.places[n] for n in sorted(self.replaced))
@@ -134,6 +155,13 @@ class Repeating:
             user_location(), f"one loop until its condition is false; carries {carried or 'nothing'}"
         )
         return self.value(attempt.before)
+
+    def recalled(self) -> _Learned | None:
+        """What other records of the loop have shown, from which this one starts."""
+        known: _Learned | None = None if self.key is None else self.trace.learned.get(self.key)
+        if known is not None:
+            self.kinds, self.replaced, self.taken = list(known.kinds), set(known.replaced), set(known.taken)
+        return known
 
     def value(self, leaves: list[Any]) -> Any:
         return unflatten(self.structure, leaves)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from types import FunctionType
 from typing import Any
 
 from ...errors import UnsupportedError
@@ -12,18 +13,24 @@ from ...ir.index import Affine
 from ...ir.ops import OPS
 from ..record.retrace import Reason
 from ..record.trace import Trace, current_trace
+from ..record.tree import statics
 from ..values.array import SymbolicArray
 from ..values.conversions import to_bool
-from ..values.integer import python_int
+from ..values.integer import SymbolicInt, python_int
 from . import control
+from .carries import Kind, kind_of
 from .kinds import truth
 from .loops import Counted
 from .places import MISSING
+from .ranges import Range, Rows
 from .ranges import counted as counted_items
 from .repeating import Repeating
-from .states import Said, record, standing_in
+from .states import Said, numbers_and_arrays, record, standing_in
 
 __all__ = ["OURS"]
+
+_PLAIN = (str, bytes, type(None), FunctionType, type, Kind)
+"""What tells all about itself."""
 
 _OUTWARDS = "assign it to a variable, in each way to where it is used"
 _SIDES = "the sides of this condition give"
@@ -74,11 +81,39 @@ def _repeat(
         current_trace(),
         Said("this loop", "an iteration of this loop gives", _OUTWARDS, names, True),
     )
+    key = _key(trace, (test, body), (*state, *others))
     if any(value is MISSING for value in state):
         state = _with_stand_ins(trace, state, lambda: body(*state, *others))
     return Repeating(
-        trace, lambda now: test(*now, *others), lambda now: body(*now, *others), state, said
+        trace, lambda now: test(*now, *others), lambda now: body(*now, *others), state, said, key
     ).run()
+
+
+def _key(trace: Trace, functions: Sequence[Any], values: tuple[Any, ...]) -> Hashable:
+    """What decides of which kinds the state of a loop is: its code and what that looks up, and the kinds of
+    the values that it is given, with those that are known; None where objects may tell more."""
+    leaves, structure = numbers_and_arrays(values)
+    made = tuple((one.__code__, id(one.__globals__), *map(id, one.__closure__ or ())) for one in functions)
+    held = tuple(_as_known(trace, leaf) for leaf in leaves)
+    told = tuple(_as_counted(part) for part in statics(structure))
+    is_told = all(type(part) in _PLAIN or part is MISSING for part in told)
+    return (made, held, told, tuple(map(type, values))) if is_told else None
+
+
+def _as_known(trace: Trace, leaf: Any) -> Hashable:
+    known: Any = leaf
+    if type(leaf) is SymbolicArray:
+        numbers = trace.known(leaf.cells)
+        known = None if numbers is None else numbers.tobytes()
+    elif type(leaf) is SymbolicInt:
+        known = None
+    return type(leaf), kind_of(leaf), known
+
+
+def _as_counted(value: Any) -> Any:
+    if type(value) is _Items and type(value.of) is Rows:
+        return kind_of(value.of.array)
+    return type(value.of).__name__ if type(value) is _Items and type(value.of) is Range else value
 
 
 def _with_stand_ins(

@@ -82,9 +82,9 @@ class Trace:
     the function runs with. `leaves` are those of the traced call. `running` has the number of iterations and
     the place of each loop that is being recorded, `recorders` what records them, `indices` where they stand,
     `copies` how often those that are unrolled are written out; `spans` tells of numbers of steps how far they
-    lead together, and how far each does; `swapped` are the user's arrays of foreign byte order,
-    `selections` the loops that collect cells, `portions` arrays that may be made in part. With `unchecked`
-    the program's own indices are taken to be in bounds.
+    lead together, and how far each does; `swapped` are the user's arrays of foreign byte order, `selections`
+    the loops that collect cells, `portions` arrays that may be made in part; `learned` is what `while` loops
+    have shown. With `unchecked` the program's own indices are taken to be in bounds.
 
     `decisions` are what earlier runs of the same trace found; `pending` is a reason to start again that could
     not be raised where it was found, `wanted` one that was, but may have been caught, as may have been what
@@ -122,6 +122,7 @@ class Trace:
         self._ends: dict[Symbol, tuple[Affine, Affine]] = {}
         self._gone: dict[Symbol | Tensor, Site | Reason] = {}
         self.sameness = Sameness()
+        self.learned: dict[Any, Any] = {}
         self._perhaps_written: list[Tensor] = []
         self.captured: list[tuple[Tensor, np.ndarray | Resident]] = []
         self.swapped: set[Tensor] = set()
