@@ -76,7 +76,7 @@ def test_the_programs_are_counted_right() -> None:
     changed = sum(bool(kernel.changed) for kernel in KERNELS)
     text = " ".join(README.read_text().split())
     assert f"Of [{len(KERNELS)} scientific programs](docs/kernels.md)" in text
-    assert f"{len(KERNELS) - changed} run with the decorator alone and {changed} needed the rewrite" in text
+    assert f"{len(KERNELS) - changed} run with the decorator alone and {changed} with `branches=True`" in text
 
 
 def test_the_code_for_other_steps_is_the_same(names: dict[str, Any]) -> None:

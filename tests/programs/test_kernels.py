@@ -19,6 +19,15 @@ def test_a_kernel_does_what_it_does_in_numpy(kernel: Kernel, target: str) -> Non
     assert difference(got, wanted) <= kernel.tolerance
 
 
+@pytest.mark.parametrize("kernel", [one for one in KERNELS if one.plain], ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("target", ["sync_llvm", "sync_c", "interp"])
+def test_a_kernel_that_was_changed_does_so_as_it_was_with_branches(kernel: Kernel, target: str) -> None:
+    assert kernel.plain is not None
+    wanted = results_of(kernel.plain, kernel.arguments("small"))
+    got = results_of(arrayjit.jit(kernel.plain, target=target, branches=True), kernel.arguments("small"))
+    assert difference(got, wanted) <= kernel.tolerance
+
+
 @every_kernel
 def test_what_numpy_computes_is_what_mathematics_says(kernel: Kernel) -> None:
     with np.errstate(all="raise"):
