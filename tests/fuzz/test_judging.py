@@ -18,12 +18,12 @@ from arrayjit.ir.ops import op
 from arrayjit.ir.walk import rewrite_bodies, rewrite_expressions, transform
 from arrayjit.passes import manager
 from arrayjit.passes.table import Pass
-from arrayjit.tracer.values.array import SymbolicArray
+from arrayjit.tracer.record.current import tracing
 
 
 def is_plain(x: Any) -> bool:
     """Whether NumPy runs the program; each program below does something else when it is traced."""
-    return not isinstance(x, SymbolicArray)
+    return not tracing()
 
 
 def raise_unless_plain(x: Any) -> Any:
