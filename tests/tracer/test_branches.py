@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 from copy import deepcopy
 
@@ -12,6 +13,7 @@ from harness import assert_same
 import arrayjit
 from arrayjit import ConcretizationError, UnsupportedError
 from arrayjit.tracer.loops.repeating import Repeating
+from arrayjit.tracer.source.conditions import rewritten
 
 TARGETS = ("interp", "sync_llvm")
 NOISE = np.random.default_rng(0).uniform(-1.0, 1.0, 60)
@@ -315,6 +317,23 @@ def left_by_match(x, order):
     return x[2]
 
 
+def steps_from_match(x, order):
+    total = x[0]
+    for value in x:
+        if value > -0.5:
+            match order:
+                case 1:
+                    break
+                case 2:
+                    if value > 0.5:
+                        return total, value
+                case _:
+                    continue
+            total += 1.0
+        total += value
+    return total, x[0]
+
+
 def with_imports(x):
     if x[0] > 0:
         import math
@@ -330,8 +349,10 @@ def test_blocks_of_match_have_conditions():
         same_as_python(chosen_by_match, (NOISE, order))
 
 
-def test_sides_return_from_match():
+def test_match_is_left():
     same_as_python(left_by_match, (NOISE, 1), (-NOISE, 1), (NOISE, 2), (-NOISE, 2), compiles=2)
+    for order in (1, 2, 3):
+        same_as_python(steps_from_match, (NOISE, order), (NOISE - 2, order), (NOISE[::-1].copy(), order))
 
 
 def test_sides_import():
@@ -483,10 +504,13 @@ def test_without_its_source_a_function_stays_as_it_is(tmp_path):
         arrayjit.jit(names["function"], branches=True)(np.ones(3))
 
 
-def test_a_file_that_has_changed_since_its_import_is_not_that_function_s(tmp_path):
+@pytest.mark.parametrize(
+    ("old", "new"), [("x[1]", "-x[2]"), ("> 0", "> 1"), ("x[0]\n", "x[0]; y = x\n"), ("> 0", "> 0.0")]
+)
+def test_a_file_that_has_changed_since_its_import_is_not_that_function_s(tmp_path, old, new):
     text = "def function(x):\n    if x[0] > 0:\n        return x[0]\n    return x[1]\n"
     function = imported(tmp_path / "changing.py", text).function
-    (tmp_path / "changing.py").write_text(text.replace("x[1]", "-x[2]"))
+    (tmp_path / "changing.py").write_text(text.replace(old, new))
     with pytest.raises(ConcretizationError):
         arrayjit.jit(function, branches=True)(np.ones(3))
 
@@ -653,16 +677,7 @@ def continues_from_a_context(x):
     return total
 
 
-def breaks_from_match(x):
-    for value in x:
-        if value > 0:
-            match len(x):
-                case 3:
-                    break
-    return x
-
-
-@pytest.mark.parametrize("function", [leaves_a_context, continues_from_a_context, breaks_from_match])
+@pytest.mark.parametrize("function", [leaves_a_context, continues_from_a_context])
 def test_statements_with_contexts_are_not_left(function):
     assert "statement is left where a condition decides" in refused(
         function, np.ones(3), error=ConcretizationError
@@ -716,6 +731,19 @@ def test_functions_that_are_called_where_they_stand_read_what_sides_change():
         return place, sum(value * scale for value in x[:3])
 
     same_as_python(function, (NOISE,), (-NOISE,))
+
+
+@pytest.mark.parametrize("leave", ["continue", "return total"])
+def test_what_follows_conditions_stands_once(leave):
+    """However many conditions may be left on one of two ways that go on."""
+
+    def size(count):
+        one = "  if x[k]:\n   total += 1\n   if x[k + 1]: LEAVE\n  total += 1\n".replace("LEAVE", leave)
+        text = f"def function(x):\n total = 0\n for k in range(9):\n{one * count} return total\n"
+        made = rewritten(ast.parse(text).body[0], range(1, text.count("\n") + 1))
+        return sum(1 for _ in ast.walk(made))
+
+    assert size(12) <= 2.5 * size(6)
 
 
 def test_loops_in_loops_are_tried_out_once(monkeypatch):

@@ -138,10 +138,8 @@ class Repeating:
         if attempt is not None and attempt.condition is False:
             self.forget(attempt)
             return self.value(self.entry)
-        if known is None and attempt is not None:
-            is_same = began == self.kinds or self.is_same_program(attempt, began)
-            learned = tuple(self.kinds), frozenset(self.replaced), frozenset(self.taken)
-            known = self.trace.learned[self.key] = _Learned(*learned, is_same)
+        if attempt is not None and (known is None or list(known.kinds) != self.kinds):
+            known = self.learned(attempt, began)
         if attempt is not None and known is not None and known.is_same:
             for statement in (*attempt.puts, self.finished(attempt)):
                 self.trace.emit(statement)
@@ -162,6 +160,14 @@ class Repeating:
         if known is not None:
             self.kinds, self.replaced, self.taken = list(known.kinds), set(known.replaced), set(known.taken)
         return known
+
+    def learned(self, attempt: _Attempt, began: list[Kind]) -> _Learned:
+        """What this record has shown, for others of the loop that start as it `began`."""
+        is_same = began == self.kinds or self.is_same_program(attempt, began)
+        shown = _Learned(tuple(self.kinds), frozenset(self.replaced), frozenset(self.taken), is_same)
+        if self.key is not None:
+            self.trace.learned[self.key] = shown
+        return shown
 
     def value(self, leaves: list[Any]) -> Any:
         return unflatten(self.structure, leaves)

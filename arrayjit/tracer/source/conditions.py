@@ -101,13 +101,15 @@ def rewritten(function: ast.FunctionDef, lines: Collection[int]) -> ast.Function
 
 
 class _Rewriting(ast.NodeTransformer):
-    """The conditions of one function. `asked` has those that were made on the way."""
+    """The conditions of one function. `asked` has those that were made on the way, `sealed` those of which
+    `continue` ends a side."""
 
     def __init__(self, function: ast.FunctionDef, lines: Collection[int]) -> None:
         self._function = function
         self._lines = lines
         self._names = _variables(function)
         self._asked: set[ast.stmt] = set()
+        self._sealed: set[ast.stmt] = set()
         self._heads: dict[ast.stmt, frozenset[str]] = {}
         self._captured = captured(function)
         self._ours: set[str] = set()
@@ -138,11 +140,11 @@ class _Rewriting(ast.NodeTransformer):
                 case ast.Continue() if context.is_inside:
                     return made
                 case ast.Return() | ast.Break() | ast.Continue():
-                    assert not context.is_inside
+                    assert not (context.is_inside and isinstance(statement, ast.Return))
                     return [*made, self._seen(statement)]
                 case ast.Assert() if self._is_asked(statement):
                     return [*made, *self._block([self._raising(statement), *rest], context)]
-                case ast.If() if self._must_end(statement, context):
+                case ast.If() | ast.Match() if self._must_end(statement, context):
                     return [*made, *self._ending(statement, rest, context)]
                 case ast.For() | ast.While() if statement.orelse and not is_broken(statement.body):
                     return [*made, *self._block([*self._without_else(statement), *rest], context)]
@@ -162,6 +164,7 @@ class _Rewriting(ast.NodeTransformer):
             case ast.If(test=test, body=body, orelse=orelse):
                 if self._is_asked(statement):
                     return self._choice(statement, body, orelse, context)
+                within = context.inside() if statement in self._sealed else within
                 sides = self._block(body, within), self._block(orelse, within)
                 return [placed(statement, ast.If(self._seen(test), sides[0] or [ast.Pass()], sides[1]))]
             case ast.While() if self._is_asked(statement):
@@ -171,7 +174,7 @@ class _Rewriting(ast.NodeTransformer):
             case ast.With() | ast.Try():
                 return [self._guarded(statement, within)]
             case ast.Match():
-                return [self._chosen(statement, within)]
+                return [self._chosen(statement, context.inside() if statement in self._sealed else within)]
             case ast.FunctionDef():
                 return [_Rewriting(statement, self._lines).function()]
             case _ if context.is_inside and has_leaving(statement):
@@ -189,8 +192,6 @@ class _Rewriting(ast.NodeTransformer):
 
     def _chosen(self, statement: ast.Match, context: _Context) -> ast.stmt:
         """A statement of which one block runs, known while tracing."""
-        if self._leaving([statement], context.is_inside):
-            raise NotRewritten(LEFT)
         cases = [
             ast.match_case(part.pattern, part.guard, self._block(part.body, context) or [ast.Pass()])
             for part in statement.cases
@@ -243,6 +244,8 @@ class _Rewriting(ast.NodeTransformer):
             match statement:
                 case ast.Return() | ast.Break() | ast.Continue():
                     more = {type(statement)} if is_asked else set()
+                case ast.If() | ast.Match() if statement in self._sealed:
+                    more = set()
                 case ast.If(body=body, orelse=orelse):
                     inside = is_asked or self._is_asked(statement)
                     more = self._leaving(body, inside) | self._leaving(orelse, inside)
@@ -264,9 +267,9 @@ class _Rewriting(ast.NodeTransformer):
             is_asked = is_asked or bool(more)
         return found
 
-    def _must_end(self, statement: ast.If, context: _Context) -> bool:
+    def _must_end(self, statement: ast.If | ast.Match, context: _Context) -> bool:
         """Whether what follows goes into the sides."""
-        return bool(self._leaving([statement], context.is_inside))
+        return statement not in self._sealed and bool(self._leaving([statement], context.is_inside))
 
     def _must_convert(self, loop: Loop, context: _Context) -> bool:
         """Whether what leaves a loop has to be a part of its condition."""
@@ -279,8 +282,14 @@ class _Rewriting(ast.NodeTransformer):
 
     # conditions
 
-    def _ending(self, statement: ast.If, rest: list[ast.stmt], context: _Context) -> list[ast.stmt]:
+    def _ending(
+        self, statement: ast.If | ast.Match, rest: list[ast.stmt], context: _Context
+    ) -> list[ast.stmt]:
         """A condition with all that follows in its block."""
+        if rest and (isinstance(statement, ast.Match) or (falls(statement.body) and falls(statement.orelse))):
+            return self._block(self._marked(statement, rest, context), context)
+        if isinstance(statement, ast.Match):
+            return [self._chosen(statement, context)]
         body, orelse = (
             [*side, *rest] if falls(side) else side for side in (statement.body, statement.orelse)
         )
@@ -292,15 +301,32 @@ class _Rewriting(ast.NodeTransformer):
         call, functions = self._branch(statement, body, orelse, None, context)
         return [*functions, placed(statement, ast.Return(call))]
 
+    def _marked(
+        self, statement: ast.If | ast.Match, rest: list[ast.stmt], context: _Context
+    ) -> list[ast.stmt]:
+        """A condition that notes how it would be left, what leaves, and what follows: this would stand in
+        both sides otherwise, and in four of two such conditions. Variables that are read only if it is left
+        have no value before it."""
+        left = self._named(f".exit{self._number()}")
+        exits = Exits(left, [], self._asked, of_loop=False)
+        (made,) = exits.lowered([statement])
+        self._sealed.add(made)
+        conditions = [left_by(left, ast.Eq(), number, [way]) for way, number in exits.ways.items()]
+        self._asked.update(conditions)
+        after = [made, *conditions, *rest]
+        read = live(after, context.ends) - live([statement, *rest], context.ends) - {left}
+        begin = [assigned(left, ast.Constant(0))]
+        begin += [assigned(name, ast.Name(NOTHING, ast.Load())) for name in sorted(read & self._names)]
+        return [*(placed(statement, part) for part in begin), *after]
+
     def _choice(
         self, statement: ast.If, body: list[ast.stmt], orelse: list[ast.stmt], context: _Context
     ) -> list[ast.stmt]:
         """A condition of which the sides end in the same place."""
         given = sorted(bound([*body, *orelse]) & self._names & context.ends.falls)
-        inside = context.inside()
-        if statement in self._asked and not any(self._block(side, inside) for side in (body, orelse)):
+        if all(isinstance(part, ast.Continue) for part in (*body, *orelse)):
             return []
-        call, functions = self._branch(statement, body, orelse, given, inside)
+        call, functions = self._branch(statement, body, orelse, given, context.inside())
         return [*functions, placed(statement, assignment(given, call))]
 
     def _branch(
@@ -381,7 +407,7 @@ class _Rewriting(ast.NodeTransformer):
         staying = head(loop, context.staying)
         left = self._named(f".exit{number}")
         setup, test, begin, end = self._counting(loop, number)
-        exits = Exits(left, end, self._asked)
+        exits = Exits(left, end, self._asked, of_loop=True)
         body = exits.lowered(loop.body)
         if not end:
             here = ast.Compare(ast.Name(left, ast.Load()), [ast.Eq()], [ast.Constant(0)])
@@ -389,7 +415,7 @@ class _Rewriting(ast.NodeTransformer):
         repeated = placed(loop, ast.While(test, [*begin, *body], []))
         self._asked.add(repeated)
         self._heads[repeated] = staying
-        ways: list[tuple[int, list[ast.stmt]]] = [(number, [way]) for way, number in exits.returns.items()]
+        ways: list[tuple[int, list[ast.stmt]]] = [(number, [way]) for way, number in exits.ways.items()]
         ways += [(0, loop.orelse)] if loop.orelse else []
         last = ways.pop()[1] if ways and is_endless(loop) and not is_broken(loop.body) else []
         conditions = [left_by(left, ast.Eq(), number, way) for number, way in ways]

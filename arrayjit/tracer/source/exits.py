@@ -29,17 +29,19 @@ __all__ = ["Exits"]
 
 
 class Exits:
-    """`break` and `return` of a loop as assignments of a number, after which an iteration ends. `returns` has
-    the numbers of the `return` statements; what `asked` for its condition is noted there."""
+    """`break` and `return` of a loop, or `continue` and `return` of a condition, as assignments of a number,
+    after which an iteration or a side ends. `ways` has the numbers of what is done afterwards; what `asked`
+    for its condition is noted there."""
 
-    def __init__(self, left: str, end: list[ast.stmt], asked: set[ast.stmt]) -> None:
+    def __init__(self, left: str, end: list[ast.stmt], asked: set[ast.stmt], of_loop: bool) -> None:
         self._left = left
         self._end = end
         self._asked = asked
-        self.returns: dict[ast.stmt, int] = {}
+        self._of_loop = of_loop
+        self.ways: dict[ast.stmt, int] = {}
 
     def lowered(self, statements: Sequence[ast.stmt], is_deeper: bool = False) -> list[ast.stmt]:
-        """Statements of the loop, as far as they are reached; `is_deeper` are those of another loop in it."""
+        """The statements, as far as they are reached; `is_deeper` are those of another loop in them."""
         made: list[ast.stmt] = []
         for statement in statements:
             made += self._lowered(statement, is_deeper)
@@ -49,11 +51,12 @@ class Exits:
 
     def _lowered(self, statement: ast.stmt, is_deeper: bool) -> list[ast.stmt]:
         match statement:
-            case ast.Break() if not is_deeper:
+            case ast.Break() if self._of_loop and not is_deeper:
                 return self._leave(statement, 1, is_deeper)
             case ast.Return():
-                number = self.returns.setdefault(statement, len(self.returns) + 2)
-                return self._leave(statement, number, is_deeper)
+                return self._leave(statement, self._way(statement), is_deeper)
+            case ast.Continue() if not (self._of_loop or is_deeper):
+                return self._leave(statement, self._way(statement), is_deeper)
             case ast.For() | ast.While():
                 made = copy.copy(statement)
                 made.body, made.orelse = self.lowered(made.body, True), self.lowered(made.orelse, is_deeper)
@@ -66,12 +69,21 @@ class Exits:
                     self.lowered(side, is_deeper) for side in (statement.body, statement.orelse)
                 )
                 return [self._like(statement, chosen)]
+            case ast.Match():
+                cases = [
+                    ast.match_case(part.pattern, part.guard, self.lowered(part.body, is_deeper))
+                    for part in statement.cases
+                ]
+                return [placed(statement, ast.Match(statement.subject, cases))]
             case ast.Break() | ast.Continue():
                 return [statement]
             case _ if has_leaving(statement):
                 raise NotRewritten(LEFT)
             case _:
                 return [statement]
+
+    def _way(self, statement: ast.stmt) -> int:
+        return self.ways.setdefault(statement, len(self.ways) + 2)
 
     def _leave(self, statement: ast.stmt, number: int, is_deeper: bool) -> list[ast.stmt]:
         end = ast.Break() if is_deeper else ast.Continue()

@@ -26,15 +26,20 @@ def lines_of(code: CodeType) -> range:
     return range(code.co_firstlineno, max(lines) + 1)
 
 
-@lru_cache(maxsize=256)
 def recompiled(code: CodeType, lines: frozenset[int]) -> CodeType | str:
     """The code with the conditions on these lines decided where it runs, or why there is none."""
+    return _recompiled(code, code.co_filename, lines)
+
+
+@lru_cache(maxsize=256)
+def _recompiled(code: CodeType, file: str, lines: frozenset[int]) -> CodeType | str:
+    """`recompiled` of code in a file: equal code may be in several."""
     try:
-        tree = ast.parse("".join(linecache.getlines(code.co_filename)))
+        tree = ast.parse("".join(linecache.getlines(file)))
     except (SyntaxError, ValueError):
         return _NO_SOURCE
     found = next((node for node in ast.walk(tree) if _is_of(node, code)), None)
-    if not isinstance(found, ast.FunctionDef) or not _is_alike(_compiled(tree, found, code), code):
+    if not isinstance(found, ast.FunctionDef) or not _is_of_source(code, _compiled(tree, found, code)):
         return _NO_SOURCE
     try:
         made = rewritten(found, lines)
@@ -80,8 +85,7 @@ def _inner(code: CodeType) -> Iterator[CodeType]:
             yield from _inner(constant)
 
 
-def _is_alike(one: CodeType | None, other: CodeType) -> bool:
-    """Whether two codes do the same: the file may have changed since it was imported."""
-    if one is None:
-        return False
-    return (one.co_code, one.co_names, one.co_varnames) == (other.co_code, other.co_names, other.co_varnames)
+def _is_of_source(code: CodeType, made: CodeType | None) -> bool:
+    """Whether code is what its source gives now: the file may have changed since it was imported. Whoever
+    compiled it may have passed on features of the future, which change nothing in a function."""
+    return made is not None and made.replace(co_flags=code.co_flags) == code

@@ -44,7 +44,7 @@ Loop = Union[ast.For, ast.While]
 NOTHING = ".nothing"
 """The name of what a variable holds that has no value."""
 
-LEFT = "a `with`, `try` or `match` statement is left where a condition decides"
+LEFT = "a `with` or `try` statement is left where a condition decides"
 """Why statements stay as they are that something in their blocks leaves."""
 
 _LEAVING = (ast.Return, ast.Break, ast.Continue)
