@@ -99,15 +99,15 @@ class _Lagging:
             return None
         if any(loop.kind is not LoopKind.PARALLEL or loop.step != 1 for loop in (first, second)):
             return None
-        if first.trips is None or first.trips < 3 or self.made_by(first) is None:
+        rows = self.made_by(first)
+        if first.trips is None or first.trips < 3 or rows is None:
             return None
         if contracts(first) or contracts(second):
             return None
         follower = substitute_statements(second.body, {second.symbol: second.lo - first.lo + first.symbol})
         enter(first, self.ranges)
         makes, takes = effects(first.body, self.ranges), effects(follower, self.ranges)
-        rows = self.handed_on(first, follower)
-        if rows is None or not self.pays(rows, (first, second)):
+        if not self.hands_on(rows, first, follower) or not self.pays(rows, (first, second)):
             return None
         if not self.follows(first.symbol, makes, takes, rows):
             return None
@@ -122,11 +122,8 @@ class _Lagging:
             return None
         return rows if rows.rank > 1 and rows.strides is None and rows.has_fixed_shape else None
 
-    def handed_on(self, first: For, follower: tuple[Stmt, ...]) -> Tensor | None:
-        """That temporary, if the same iteration of the follower takes it."""
-        rows = self.made_by(first)
-        if rows is None:
-            return None
+    def hands_on(self, rows: Tensor, first: For, follower: tuple[Stmt, ...]) -> bool:
+        """Does the same iteration of the follower take that temporary?"""
         stores = [stmt for stmt in walk_statements(first.body) if isinstance(stmt, Store)]
         cells = [stmt.index if stmt.tensor is rows else None for stmt in stores]
         for stmt in walk_statements(follower):
@@ -134,7 +131,7 @@ class _Lagging:
                 if tensor.storage is rows:
                     cells.append(index if tensor is rows else None)
         if len(cells) != len(self.uses()[rows]) or None in cells:
-            return None
+            return False
         row = stores[0].index[0]
         alike = all(
             index is not None
@@ -142,7 +139,7 @@ class _Lagging:
             and not any(position.coefficient(first.symbol) for position in index[1:])
             for index in cells
         )
-        return rows if alike and row.coefficient(first.symbol) == 1 and len(row.terms) == 1 else None
+        return alike and row.coefficient(first.symbol) == 1 and len(row.terms) == 1
 
     def pays(self, rows: Tensor, nests: Sequence[For]) -> bool:
         """Is the temporary larger than the cache that two rows of it stay in? Nests that threads would share
