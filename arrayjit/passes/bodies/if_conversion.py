@@ -15,13 +15,11 @@ branches, and so do those of loops in order, which wait for a choice but not for
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ...frozen import replace
-from ...ir.code import Caps
-from ...ir.index import Symbol
-from ...ir.loops import For, If, Kernel, LoopKind, Stmt, walk_statements
-from ...ir.walk import kept, rewrite_bodies
-from ..analysis.access import Range
-from ..analysis.trips import enter
+from ...ir.loops import For, If, LoopKind, Stmt, walk_statements
+from ..analysis.loopwise import Site, loopwise
 from .branches import without_branches
 
 __all__ = ["if_conversion"]
@@ -30,32 +28,16 @@ MOST = 96.0
 """The work of a side, in additions, that vectors do in less time than a number by itself takes a branch."""
 
 
-def if_conversion(kernel: Kernel, caps: Caps) -> Kernel:
+@loopwise
+def if_conversion(loop: For, site: Site) -> Iterable[Stmt] | None:
     """The branches of every innermost independent loop as choices, where all of them can be."""
-    notes: list[str] = []
-    ranges: dict[Symbol, Range] = {}
-
-    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return kept(body, [statement(stmt) for stmt in body])
-
-    def statement(stmt: Stmt) -> Stmt:
-        if isinstance(stmt, For):
-            enter(stmt, ranges)
-            body = _converted(stmt, ranges)
-            if body is not None:
-                notes.append(
-                    f"if_conversion: {stmt.symbol.hint} chooses among what both sides of its branches give"
-                )
-                return replace(stmt, body=body)
-        return rewrite_bodies(stmt, visit)
-
-    return kernel.with_body(visit(kernel.body), notes)
-
-
-def _converted(loop: For, ranges: dict[Symbol, Range]) -> tuple[Stmt, ...] | None:
     inside = walk_statements(loop.body)
     if loop.kind is not LoopKind.PARALLEL or any(isinstance(stmt, For) for stmt in inside):
         return None
     if not any(isinstance(stmt, If) for stmt in inside):
         return None
-    return without_branches(loop.body, ranges, MOST)
+    body = without_branches(loop.body, site.ranges, MOST)
+    if body is None:
+        return None
+    site.notes.append(f"if_conversion: {loop.symbol.hint} chooses among what both sides of its branches give")
+    return [replace(loop, body=body)]
